@@ -1,0 +1,88 @@
+//! What an expert saw and what it decided, with shapes and values checked once.
+
+use crate::error::Error;
+use ndarray::{Array2, ArrayView2};
+
+/// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim). Every value is finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    signals: Array2<f64>,
+    decisions: Array2<f64>,
+}
+
+impl Dataset {
+    /// Pairs signals with decisions, row by row.
+    ///
+    /// Fails on different numbers of rows, on none, on arrays without columns and on values that are not finite.
+    pub fn new(signals: Array2<f64>, decisions: Array2<f64>) -> Result<Self, Error> {
+        if signals.nrows() != decisions.nrows() {
+            return Err(Error::RowCount {
+                left: "signals",
+                left_rows: signals.nrows(),
+                right: "decisions",
+                right_rows: decisions.nrows(),
+            });
+        }
+        check_finite("signals", signals.view())?;
+        check_finite("decisions", decisions.view())?;
+        Ok(Self { signals, decisions })
+    }
+
+    /// n_samples × signal_dim.
+    pub fn signals(&self) -> ArrayView2<'_, f64> {
+        self.signals.view()
+    }
+
+    /// n_samples × decision_dim.
+    pub fn decisions(&self) -> ArrayView2<'_, f64> {
+        self.decisions.view()
+    }
+
+    /// Rows.
+    pub fn n_samples(&self) -> usize {
+        self.signals.nrows()
+    }
+
+    /// Both arrays, by value.
+    pub fn into_parts(self) -> (Array2<f64>, Array2<f64>) {
+        (self.signals, self.decisions)
+    }
+}
+
+/// Refuses arrays with no rows, no columns, or a value that is NaN or infinite (naming its place).
+pub fn check_finite(what: &'static str, values: ArrayView2<'_, f64>) -> Result<(), Error> {
+    if values.nrows() == 0 {
+        return Err(Error::NoSamples);
+    }
+    if values.ncols() == 0 {
+        return Err(Error::Width { what, owner: "the least that will do", expected: 1, found: 0 });
+    }
+    match values.indexed_iter().find(|(_, value)| !value.is_finite()) {
+        Some(((row, column), &value)) => Err(Error::NotFinite { what, row, column, value }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let two = array![[1.0], [2.0]];
+        assert!(matches!(
+            Dataset::new(two.clone(), array![[1.0]]),
+            Err(Error::RowCount { left_rows: 2, right_rows: 1, .. })
+        ));
+        assert_eq!(
+            Dataset::new(Array2::zeros((0, 1)), Array2::zeros((0, 1))),
+            Err(Error::NoSamples)
+        );
+        assert!(Dataset::new(two.clone(), Array2::zeros((2, 0))).is_err());
+        assert!(matches!(
+            Dataset::new(two, array![[1.0], [f64::NAN]]),
+            Err(Error::NotFinite { what: "decisions", row: 1, column: 0, .. })
+        ));
+    }
+}

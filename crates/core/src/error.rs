@@ -1,0 +1,122 @@
+//! What can go wrong in the mathematics, with the data a message needs.
+
+use thiserror::Error;
+
+/// An input the core cannot work with. Not converging is a [`Status`](crate::solver::Status), never an error.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// There are no samples.
+    #[error("the data has no rows; at least one sample is needed")]
+    NoSamples,
+    /// Two arrays that belong together have different lengths.
+    #[error(
+        "{left} has {left_rows} rows but {right} has {right_rows}; they must have one row per sample"
+    )]
+    RowCount {
+        /// Name of the first array.
+        left: &'static str,
+        /// Its rows.
+        left_rows: usize,
+        /// Name of the second array.
+        right: &'static str,
+        /// Its rows.
+        right_rows: usize,
+    },
+    /// An array has the wrong number of columns.
+    #[error("{what} has {found} columns where {owner} has {expected}")]
+    Width {
+        /// Name of the array.
+        what: &'static str,
+        /// Who prescribes the width.
+        owner: &'static str,
+        /// Columns expected.
+        expected: usize,
+        /// Columns found.
+        found: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error(
+        "{what} has the value {value} at row {row}, column {column}; every value must be finite"
+    )]
+    NotFinite {
+        /// Name of the array.
+        what: &'static str,
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A lower limit lies above its upper limit.
+    #[error(
+        "dimension {dimension} has the lower limit {lower} above the upper limit {upper}; no decision fits between them"
+    )]
+    EmptyBox {
+        /// Dimension, from 0.
+        dimension: usize,
+        /// Lower limit.
+        lower: f64,
+        /// Upper limit.
+        upper: f64,
+    },
+    /// Decisions of the expert lie outside their set.
+    #[error(
+        "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the limits' scale \
+         (first rows: {rows}; row {first_row}, dimension {dimension} has {value} outside [{lower}, {upper}]); check \
+         the limits, or use --infeasible clip to move them to the nearest limit, or --infeasible keep to fit them as \
+         they are"
+    )]
+    Infeasible {
+        /// Decisions outside.
+        count: usize,
+        /// Decisions in all.
+        total: usize,
+        /// Relative tolerance applied.
+        tolerance: f64,
+        /// The first rows concerned, as text.
+        rows: String,
+        /// The first row.
+        first_row: usize,
+        /// Its dimension.
+        dimension: usize,
+        /// The value there.
+        value: f64,
+        /// Lower limit there.
+        lower: f64,
+        /// Upper limit there.
+        upper: f64,
+    },
+    /// A setting is out of its range.
+    #[error("{name} is {found}; allowed: {allowed}")]
+    Setting {
+        /// Name as in settings files.
+        name: &'static str,
+        /// What was given.
+        found: String,
+        /// What would be accepted.
+        allowed: &'static str,
+    },
+    /// The memory limit is below what the fit needs.
+    #[error(
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
+         raise --memory, use fewer rows or simpler features"
+    )]
+    Memory {
+        /// The limit, as text.
+        limit: String,
+        /// The least that would do, as text.
+        least: String,
+        /// Samples.
+        n_samples: usize,
+        /// Features.
+        n_features: usize,
+    },
+    /// Numbers overflowed or lost their meaning.
+    #[error("{what}; try --precision f64, a larger regularization or normalised features")]
+    Numerical {
+        /// What was seen.
+        what: String,
+    },
+}

@@ -1,0 +1,268 @@
+//! Signals to features: monomials, z-score, clip.
+//!
+//! Enters: signals (n_samples × signal_dim). Leaves: features (n_samples × n_features). The statistics are fitted on all
+//! loaded rows, in f64, before the training rows are cut out, as the paper's experiments do it:
+//! z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to degree two, the constant included.
+
+use crate::dataset::check_finite;
+use crate::error::Error;
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// Which functions of the signal are features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expansion {
+    /// 1, every s_i, every s_i·s_j with i ≤ j: (p+1)(p+2)/2 features.
+    #[default]
+    Poly2,
+    /// The signal itself.
+    Raw,
+}
+
+impl Expansion {
+    /// Features made of a signal with `signal_dim` entries.
+    pub fn n_features(self, signal_dim: usize) -> usize {
+        match self {
+            Self::Poly2 => (signal_dim + 1) * (signal_dim + 2) / 2,
+            Self::Raw => signal_dim,
+        }
+    }
+
+    fn write(self, signal: ArrayView1<'_, f64>, out: &mut [f64]) {
+        match self {
+            Self::Raw => out.iter_mut().zip(signal).for_each(|(o, s)| *o = *s),
+            Self::Poly2 => {
+                out[0] = 1.0;
+                let mut at = 1;
+                for &s in signal {
+                    out[at] = s;
+                    at += 1;
+                }
+                for (i, &a) in signal.iter().enumerate() {
+                    for &b in signal.iter().skip(i) {
+                        out[at] = a * b;
+                        at += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How features are brought to one scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Normalization {
+    /// Mean 0 and standard deviation 1 over the loaded rows.
+    #[default]
+    Zscore,
+    /// As they are.
+    None,
+}
+
+/// The choices behind a [`FeatureMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureSettings {
+    /// Monomials or the raw signal.
+    pub expansion: Expansion,
+    /// Scaling.
+    pub normalization: Normalization,
+    /// Features are cut to ±clip; positive.
+    pub clip: f64,
+}
+
+impl Default for FeatureSettings {
+    fn default() -> Self {
+        Self {
+            expansion: Expansion::default(),
+            normalization: Normalization::default(),
+            clip: 1000.0,
+        }
+    }
+}
+
+/// A feature map with the statistics it was fitted with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureMap {
+    settings: FeatureSettings,
+    signal_dim: usize,
+    mean: Vec<f64>,
+    /// 1 / (std + 1e-7).
+    inverse_scale: Vec<f64>,
+}
+
+/// Keeps constant columns finite: they become zero columns.
+const STD_FLOOR: f64 = 1e-7;
+
+impl FeatureMap {
+    /// Fits the statistics on all rows of `signals`. Cost: two passes over the expanded features, one row at a time.
+    pub fn fit(settings: FeatureSettings, signals: ArrayView2<'_, f64>) -> Result<Self, Error> {
+        if !(settings.clip > 0.0) {
+            return Err(Error::Setting {
+                name: "clip",
+                found: settings.clip.to_string(),
+                allowed: "a positive number",
+            });
+        }
+        check_finite("signals", signals)?;
+        let signal_dim = signals.ncols();
+        let n_features = settings.expansion.n_features(signal_dim);
+        let mut map = Self {
+            settings,
+            signal_dim,
+            mean: vec![0.0; n_features],
+            inverse_scale: vec![1.0; n_features],
+        };
+        if settings.normalization == Normalization::None {
+            return Ok(map);
+        }
+        let n = signals.nrows() as f64;
+        let mut row = vec![0.0; n_features];
+        let mut mean = vec![0.0; n_features];
+        for signal in signals.rows() {
+            settings.expansion.write(signal, &mut row);
+            mean.iter_mut().zip(&row).for_each(|(m, z)| *m += z / n);
+        }
+        // The second pass also corrects the mean, so that a constant column becomes exactly zero.
+        let mut variance = vec![0.0; n_features];
+        let mut correction = vec![0.0; n_features];
+        for signal in signals.rows() {
+            settings.expansion.write(signal, &mut row);
+            for (k, (z, m)) in row.iter().zip(&mean).enumerate() {
+                correction[k] += (z - m) / n;
+                variance[k] += (z - m) * (z - m) / n;
+            }
+        }
+        for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
+            *m += c;
+            *v -= c * c;
+        }
+        for (k, (v, m)) in variance.iter().zip(&mean).enumerate() {
+            if !(v.is_finite() && m.is_finite()) {
+                return Err(Error::Numerical {
+                    what: format!("feature {k} overflows: the signals are too large to be squared"),
+                });
+            }
+        }
+        map.mean = mean;
+        map.inverse_scale =
+            variance.iter().map(|v| 1.0 / (v.max(0.0).sqrt() + STD_FLOOR)).collect();
+        Ok(map)
+    }
+
+    /// Features of every row. Fails where the signals have another width or a value that is not finite.
+    pub fn transform(&self, signals: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
+        if signals.ncols() != self.signal_dim {
+            return Err(Error::Width {
+                what: "signals",
+                owner: "the model",
+                expected: self.signal_dim,
+                found: signals.ncols(),
+            });
+        }
+        check_finite("signals", signals)?;
+        let mut out = Array2::zeros((signals.nrows(), self.n_features()));
+        for (signal, mut row) in signals.rows().into_iter().zip(out.rows_mut()) {
+            let row = row.as_slice_mut().expect("a fresh array is in standard layout");
+            self.write(signal, row);
+        }
+        Ok(out)
+    }
+
+    /// Features of one signal into `out` (n_features), without allocating. The signal's width is the caller's concern.
+    pub fn write(&self, signal: ArrayView1<'_, f64>, out: &mut [f64]) {
+        self.settings.expansion.write(signal, out);
+        let clip = self.settings.clip;
+        for ((z, m), s) in out.iter_mut().zip(&self.mean).zip(&self.inverse_scale) {
+            *z = ((*z - m) * s).clamp(-clip, clip);
+        }
+    }
+
+    /// Entries of a signal.
+    pub fn signal_dim(&self) -> usize {
+        self.signal_dim
+    }
+
+    /// Features made of a signal.
+    pub fn n_features(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// The choices it was fitted with.
+    pub fn settings(&self) -> FeatureSettings {
+        self.settings
+    }
+
+    /// Whether its parts fit together; a map read from a file is checked by this before use.
+    pub fn validate(&self) -> Result<(), Error> {
+        let n_features = self.settings.expansion.n_features(self.signal_dim);
+        for (what, values) in
+            [("feature means", &self.mean), ("feature scales", &self.inverse_scale)]
+        {
+            if values.len() != n_features {
+                return Err(Error::Width {
+                    what,
+                    owner: "the feature map",
+                    expected: n_features,
+                    found: values.len(),
+                });
+            }
+            if let Some(column) = values.iter().position(|v| !v.is_finite()) {
+                return Err(Error::NotFinite { what, row: 0, column, value: values[column] });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn expands_in_the_order_constant_linear_quadratic() {
+        let settings =
+            FeatureSettings { normalization: Normalization::None, ..FeatureSettings::default() };
+        let map = FeatureMap::fit(settings, array![[2.0, 3.0]].view()).unwrap();
+        let z = map.transform(array![[2.0, 3.0]].view()).unwrap();
+        assert_eq!(z, array![[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]);
+    }
+
+    #[test]
+    fn scores_have_mean_zero_and_deviation_one_and_constants_vanish() {
+        let signals =
+            Array2::from_shape_fn(
+                (50, 3),
+                |(i, j)| if j == 2 { 7.0 } else { (i * (j + 1)) as f64 },
+            );
+        let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+        let z = map.transform(signals.view()).unwrap();
+        for (k, column) in z.columns().into_iter().enumerate() {
+            let mean = column.sum() / 50.0;
+            let variance = column.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 50.0;
+            assert!(mean.abs() < 1e-12);
+            let constant = [0, 3, 9].contains(&k);
+            assert!(if constant { variance < 1e-12 } else { (variance - 1.0).abs() < 1e-6 });
+        }
+    }
+
+    #[test]
+    fn clips_and_refuses_bad_input() {
+        let settings = FeatureSettings { clip: 1.5, ..FeatureSettings::default() };
+        let signals = array![[0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [100.0]];
+        let map = FeatureMap::fit(settings, signals.view()).unwrap();
+        assert_eq!(map.transform(signals.view()).unwrap()[[6, 1]], 1.5);
+        assert!(matches!(
+            map.transform(array![[1.0, 2.0]].view()),
+            Err(Error::Width { expected: 1, found: 2, .. })
+        ));
+        assert!(
+            FeatureMap::fit(FeatureSettings { clip: 0.0, ..settings }, signals.view()).is_err()
+        );
+        assert!(FeatureMap::fit(settings, array![[1e300]].view()).is_err());
+    }
+}

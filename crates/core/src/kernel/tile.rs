@@ -1,0 +1,236 @@
+//! A strip of kernel values: up to eight rows against the panels of a block, computed in registers.
+//!
+//! Enters: [`Rows`] and [`Columns`]. Leaves: `out[r·BLOCK + j] = κ(row r, column j)`. The accumulators of a panel
+//! (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay in registers over all features, and the
+//! kernel's function is applied to them before they are stored. Each value is the same chain of operations whatever
+//! the number of rows computed beside it, so its bits do not depend on how work is cut up.
+#![allow(unsafe_code)]
+
+use super::Kernel;
+use super::panels::{BLOCK, Columns, Rows, STRIP};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp};
+
+/// Computes the kernel values of the first `n_rows` (1 to 8) rows against all columns.
+pub(crate) fn compute_strip<T: Vectors>(
+    isa: Isa,
+    kernel: Kernel,
+    n_features: usize,
+    rows: Rows<'_, T>,
+    n_rows: usize,
+    columns: Columns<'_, T>,
+    out: &mut [T],
+) {
+    let n_panels = columns.heavy.len();
+    assert!((1..=STRIP).contains(&n_rows) && n_panels * T::PANEL <= BLOCK);
+    assert!(rows.half_norms.len() == STRIP && columns.half_norms.len() == n_panels * T::PANEL);
+    assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
+    assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
+    assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
+    let strip = Strip { kernel, n_features, rows, n_rows, columns, out };
+    // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
+    unsafe { isa.run(strip) }
+}
+
+struct Strip<'a, T> {
+    kernel: Kernel,
+    n_features: usize,
+    rows: Rows<'a, T>,
+    n_rows: usize,
+    columns: Columns<'a, T>,
+    out: &'a mut [T],
+}
+
+impl<T: Vectors> Task for Strip<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        // SAFETY: the caller's, see `compute_strip`.
+        unsafe {
+            match self.kernel {
+                Kernel::Rbf { .. } => self.with_form::<A, Gauss>(),
+                Kernel::Laplace { .. } => self.with_form::<A, Laplace>(),
+                Kernel::Linear => self.with_form::<A, Linear>(),
+            }
+        }
+    }
+}
+
+impl<T: Vectors> Strip<'_, T> {
+    #[inline(always)]
+    unsafe fn with_form<A: Arch, F: Form<T>>(self) {
+        let size = self.n_features * T::PANEL;
+        let out = self.out.as_mut_ptr();
+        for (p, &heavy) in self.columns.heavy.iter().enumerate() {
+            // SAFETY: panel p lies inside `panels`, `half_norms` and each row of `out` (asserted in `compute_strip`).
+            unsafe {
+                let panel = Panel {
+                    n_features: self.n_features,
+                    rows: self.rows.data.as_ptr(),
+                    stride: self.rows.stride,
+                    columns: self.columns.panels.as_ptr().add(p * size),
+                    row_halves: self.rows.half_norms.as_ptr(),
+                    column_halves: self.columns.half_norms.as_ptr().add(p * T::PANEL),
+                    out: out.add(p * T::PANEL),
+                };
+                if F::LOSES_DIGITS && heavy && self.rows.heavy {
+                    panel.rows::<A, Differences>(self.n_rows);
+                } else {
+                    panel.rows::<A, F>(self.n_rows);
+                }
+            }
+        }
+    }
+}
+
+/// Pointers into one panel's work.
+struct Panel<T> {
+    n_features: usize,
+    rows: *const T,
+    stride: usize,
+    columns: *const T,
+    row_halves: *const T,
+    column_halves: *const T,
+    out: *mut T,
+}
+
+impl<T: Vectors> Panel<T> {
+    /// Rows in the groups that fill the registers, and one at a time at the end.
+    #[inline(always)]
+    unsafe fn rows<A: Arch, F: Form<T>>(&self, n_rows: usize) {
+        let mut r = 0;
+        // SAFETY: r + group ≤ n_rows ≤ STRIP.
+        unsafe {
+            if A::WIDE {
+                while r + 8 <= n_rows {
+                    self.micro::<A, F, 8, 3>(r);
+                    r += 8;
+                }
+                while r < n_rows {
+                    self.micro::<A, F, 1, 3>(r);
+                    r += 1;
+                }
+            } else {
+                while r + 2 <= n_rows {
+                    self.micro::<A, F, 2, 6>(r);
+                    r += 2;
+                }
+                while r < n_rows {
+                    self.micro::<A, F, 1, 6>(r);
+                    r += 1;
+                }
+            }
+        }
+    }
+
+    /// R rows × V vectors; V·LANES is the panel's width.
+    #[inline(always)]
+    unsafe fn micro<A: Arch, F: Form<T>, const R: usize, const V: usize>(&self, first: usize) {
+        // SAFETY: the caller's bounds.
+        unsafe {
+            let lanes = T::On::<A>::LANES;
+            let mut acc = [[T::On::<A>::splat(T::default()); V]; R];
+            for k in 0..self.n_features {
+                let column = self.columns.add(k * T::PANEL);
+                let b: [_; V] = std::array::from_fn(|v| T::On::<A>::load(column.add(v * lanes)));
+                let row = self.rows.add(k * self.stride + first);
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let a = T::On::<A>::splat(*row.add(r));
+                    for (acc, &b) in acc.iter_mut().zip(&b) {
+                        *acc = F::step::<A>(*acc, a, b);
+                    }
+                }
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                let row_half = T::On::<A>::splat(*self.row_halves.add(first + r));
+                for (v, &acc) in acc.iter().enumerate() {
+                    let column_half = T::On::<A>::load(self.column_halves.add(v * lanes));
+                    let value = F::finish::<A>(acc, row_half, column_half);
+                    T::On::<A>::store(self.out.add((first + r) * BLOCK + v * lanes), value);
+                }
+            }
+        }
+    }
+}
+
+type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
+
+/// What a kernel does with a pair of features, and with their sum.
+///
+/// # Safety
+/// Both functions need a processor with the instruction set.
+trait Form<T: Vectors> {
+    /// Whether samples with large norms need [`Differences`] instead.
+    const LOSES_DIGITS: bool = false;
+    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T>;
+    unsafe fn finish<A: Arch>(
+        acc: Vector<A, T>,
+        row_half: Vector<A, T>,
+        column_half: Vector<A, T>,
+    ) -> Vector<A, T>;
+}
+
+/// exp(min(aᵀb − h_a − h_b, 0)).
+struct Gauss;
+/// exp(−½Σ(a − b)²): twice the work of [`Gauss`], no cancellation.
+struct Differences;
+/// exp(−Σ|a − b|).
+struct Laplace;
+/// aᵀb.
+struct Linear;
+
+// SAFETY (all implementations): vector arithmetic only; the instruction set is the caller's promise.
+impl<T: Vectors> Form<T> for Gauss {
+    const LOSES_DIGITS: bool = size_of::<T>() == 4;
+    #[inline(always)]
+    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+        unsafe { T::On::<A>::fma(a, b, acc) }
+    }
+    #[inline(always)]
+    unsafe fn finish<A: Arch>(
+        acc: Vector<A, T>,
+        row_half: Vector<A, T>,
+        column_half: Vector<A, T>,
+    ) -> Vector<A, T> {
+        unsafe {
+            let exponent = T::On::<A>::sub(acc, T::On::<A>::add(row_half, column_half));
+            exp::<A, T>(T::On::<A>::min(exponent, T::On::<A>::splat(T::default())))
+        }
+    }
+}
+
+impl<T: Vectors> Form<T> for Differences {
+    #[inline(always)]
+    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+        unsafe {
+            let difference = T::On::<A>::sub(a, b);
+            T::On::<A>::fma(difference, difference, acc)
+        }
+    }
+    #[inline(always)]
+    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        unsafe { exp::<A, T>(T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5)))) }
+    }
+}
+
+impl<T: Vectors> Form<T> for Laplace {
+    #[inline(always)]
+    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+        unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
+    }
+    #[inline(always)]
+    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        unsafe { exp::<A, T>(acc) }
+    }
+}
+
+impl<T: Vectors> Form<T> for Linear {
+    #[inline(always)]
+    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+        unsafe { T::On::<A>::fma(a, b, acc) }
+    }
+    #[inline(always)]
+    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        acc
+    }
+}

@@ -1,0 +1,5 @@
+//! The arithmetic underneath: vector instructions, sums with a fixed order, dense factorisations.
+
+pub(crate) mod dense;
+pub mod simd;
+pub(crate) mod sums;

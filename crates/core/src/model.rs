@@ -1,0 +1,131 @@
+//! What is learned: everything a decision needs, and the proof that came with it.
+
+use crate::decision_set::DecisionSet;
+use crate::error::Error;
+use crate::features::FeatureMap;
+use crate::kernel::Kernel;
+use crate::problem::{Certificate, Problem};
+use crate::solver::{Outcome, Status};
+use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+/// A fitted kernel model: g(s) = Σ κ(s, ŝ_i) α_i over the samples that carry weight, and the set decisions are taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Signals to features, with the statistics of the training data.
+    pub features: FeatureMap,
+    /// κ.
+    pub kernel: Kernel,
+    /// U.
+    pub set: DecisionSet,
+    /// Signals of the samples with a coefficient that is not zero, n_support × signal_dim.
+    pub support_signals: Array2<f64>,
+    /// Their α, n_support × decision_dim.
+    pub coefficients: Array2<f64>,
+    /// Where they stood in the data, increasing in the order of training.
+    pub support_rows: Vec<u64>,
+    /// How the model came about.
+    pub record: FitRecord,
+}
+
+/// How a fit went; stored with the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitRecord {
+    /// Why the solver stopped.
+    pub status: Status,
+    /// Training samples N.
+    pub n_samples: usize,
+    /// k.
+    pub regularization: f64,
+    /// The proof, about exactly the coefficients stored.
+    pub certificate: Certificate,
+    /// Solver steps.
+    pub iterations: usize,
+    /// Products with the kernel matrix.
+    pub kernel_products: usize,
+    /// Seconds from features to certificate.
+    pub seconds: f64,
+    /// Highest resident memory of the process that fitted, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+impl Model {
+    /// Cuts the samples without weight and keeps the rest. `signals` is n_samples × signal_dim, `rows` names each sample's
+    /// place in the data.
+    pub fn from_outcome(
+        problem: &Problem,
+        outcome: &Outcome,
+        features: FeatureMap,
+        kernel: Kernel,
+        signals: ArrayView2<'_, f64>,
+        rows: &[u64],
+    ) -> Self {
+        let coefficients = outcome.certified.coefficients.t();
+        let support: Vec<usize> = coefficients
+            .rows()
+            .into_iter()
+            .enumerate()
+            .filter(|(_, row)| row.iter().any(|a| *a != 0.0))
+            .map(|(i, _)| i)
+            .collect();
+        Self {
+            features,
+            kernel,
+            set: problem.set().clone(),
+            support_signals: signals.select(Axis(0), &support),
+            coefficients: coefficients.select(Axis(0), &support).as_standard_layout().into_owned(),
+            support_rows: support.iter().map(|&i| rows[i]).collect(),
+            record: FitRecord {
+                status: outcome.status,
+                n_samples: problem.n_samples(),
+                regularization: problem.regularization(),
+                certificate: outcome.certified.certificate,
+                iterations: outcome.iterations,
+                kernel_products: outcome.kernel_products,
+                seconds: outcome.seconds,
+                peak_memory_bytes: None,
+            },
+        }
+    }
+
+    /// Samples that carry weight.
+    pub fn n_support(&self) -> usize {
+        self.support_rows.len()
+    }
+
+    /// Length of a decision.
+    pub fn decision_dim(&self) -> usize {
+        self.set.decision_dim()
+    }
+
+    /// Whether the parts fit together; a model read from a file is checked by this before use.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.features.validate()?;
+        self.kernel.validate()?;
+        let n_support = self.n_support();
+        let parts = [
+            ("support signals", &self.support_signals, self.features.signal_dim()),
+            ("coefficients", &self.coefficients, self.decision_dim()),
+        ];
+        for (what, values, width) in parts {
+            if values.ncols() != width {
+                let found = values.ncols();
+                return Err(Error::Width { what, owner: "the model", expected: width, found });
+            }
+            if values.nrows() != n_support {
+                return Err(Error::RowCount {
+                    left: what,
+                    left_rows: values.nrows(),
+                    right: "the list of support rows",
+                    right_rows: n_support,
+                });
+            }
+            if let Some(((row, column), value)) =
+                values.indexed_iter().find(|(_, v)| !v.is_finite())
+            {
+                return Err(Error::NotFinite { what, row, column, value: *value });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! The kernel operator of this machine: its memory, its cores.
+
+use super::KernelOperator;
+use super::tiles::Tiles;
+use crate::error::Error;
+use crate::kernel::Kernel;
+use crate::kernel::panels::{Packing, Panels};
+use crate::linalg::simd::Isa;
+use ndarray::{ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// The precision kernel values are computed in while iterating. Sums, iterates and certificates are f64 always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision: half the memory, twice the speed; residuals are corrected with the f64 kernel.
+    #[default]
+    F32,
+    /// Double precision throughout.
+    F64,
+}
+
+/// Whether kernel values are kept or computed anew for each product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperatorKind {
+    /// The tiles of K's triangle stay in memory: N²/2 numbers.
+    Stored,
+    /// Tiles are recomputed in cache: N·d numbers.
+    Tiled,
+}
+
+/// Products with K on this machine's cores.
+pub struct HostOperator {
+    working: Working,
+    kernel: Kernel,
+    diagonal: Vec<f64>,
+}
+
+enum Working {
+    /// f32 for the iterations, recomputed f64 tiles for what must be exact.
+    Single {
+        working: Tiles<f32>,
+        exact: Tiles<f64>,
+    },
+    Double(Tiles<f64>),
+}
+
+impl HostOperator {
+    /// Packs `features` (n_samples × n_features) for `kernel`; with [`OperatorKind::Stored`] computes all of K.
+    pub fn new(
+        features: ArrayView2<'_, f64>,
+        kernel: Kernel,
+        precision: Precision,
+        kind: OperatorKind,
+    ) -> Result<Self, Error> {
+        Self::with_isa(features, kernel, precision, kind, Isa::detect())
+    }
+
+    /// As [`new`](Self::new) with an instruction set of one's choice, for comparing them.
+    pub fn with_isa(
+        features: ArrayView2<'_, f64>,
+        kernel: Kernel,
+        precision: Precision,
+        kind: OperatorKind,
+        isa: Isa,
+    ) -> Result<Self, Error> {
+        kernel.validate()?;
+        if features.nrows() == 0 {
+            return Err(Error::NoSamples);
+        }
+        let packing = Packing::new(kernel, features);
+        let store = kind == OperatorKind::Stored;
+        let working = match precision {
+            Precision::F32 => Working::Single {
+                working: Tiles::new(packing.clone(), features, store, isa),
+                exact: Tiles::new(packing, features, false, isa),
+            },
+            Precision::F64 => Working::Double(Tiles::new(packing, features, store, isa)),
+        };
+        let diagonal = features
+            .rows()
+            .into_iter()
+            .map(|z| if kernel.is_shift_invariant() { 1.0 } else { z.dot(&z) })
+            .collect();
+        Ok(Self { working, kernel, diagonal })
+    }
+
+    /// Bytes an operator holds.
+    pub fn bytes(
+        n_samples: usize,
+        n_features: usize,
+        precision: Precision,
+        kind: OperatorKind,
+    ) -> u64 {
+        let exact = Panels::<f64>::bytes(n_samples, n_features);
+        let stored = kind == OperatorKind::Stored;
+        match precision {
+            Precision::F32 => {
+                let tiles = if stored { Tiles::<f32>::stored_bytes(n_samples) } else { 0 };
+                exact + Panels::<f32>::bytes(n_samples, n_features) + tiles
+            }
+            Precision::F64 => {
+                exact + if stored { Tiles::<f64>::stored_bytes(n_samples) } else { 0 }
+            }
+        }
+    }
+
+    /// The kernel K is made of.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+}
+
+impl KernelOperator for HostOperator {
+    fn n_samples(&self) -> usize {
+        match &self.working {
+            Working::Single { working, .. } => working.panels().n_samples(),
+            Working::Double(tiles) => tiles.panels().n_samples(),
+        }
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        self.diagonal.clone()
+    }
+
+    fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
+        match &self.working {
+            Working::Single { working, .. } => working.apply(v, out),
+            Working::Double(tiles) => tiles.apply(v, out),
+        }
+        Ok(())
+    }
+
+    fn apply_exact(
+        &self,
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        match &self.working {
+            Working::Single { exact, .. } => exact.apply(v, out),
+            Working::Double(tiles) => tiles.apply(v, out),
+        }
+        Ok(())
+    }
+
+    fn is_exact(&self) -> bool {
+        matches!(self.working, Working::Double(_))
+    }
+
+    fn rows_into(
+        &self,
+        samples: &[usize],
+        columns: Range<usize>,
+        out: &mut [f64],
+    ) -> Result<(), Error> {
+        match &self.working {
+            Working::Single { working, .. } => working.rows_into(samples, columns, out),
+            Working::Double(tiles) => tiles.rows_into(samples, columns, out),
+        }
+        Ok(())
+    }
+
+    fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error> {
+        match &self.working {
+            Working::Single { working, .. } => working.block_into(samples, out),
+            Working::Double(tiles) => tiles.block_into(samples, out),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+    use proptest::prelude::*;
+
+    fn wave(rows: usize, columns: usize, phase: f64) -> Array2<f64> {
+        Array2::from_shape_fn((rows, columns), |(i, j)| {
+            ((i * 7 + j * 3) as f64 * 0.618 + phase).sin() * (1.0 + (i % 5) as f64)
+        })
+    }
+
+    fn naive(features: &Array2<f64>, kernel: Kernel, v: &Array2<f64>) -> Array2<f64> {
+        let n = features.nrows();
+        let row = |i: usize| features.row(i).to_vec();
+        let gram = Array2::from_shape_fn((n, n), |(i, j)| kernel.evaluate(&row(i), &row(j)));
+        v.dot(&gram)
+    }
+
+    fn worst(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
+        (a - b).iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+    }
+
+    const KERNELS: [Kernel; 3] =
+        [Kernel::Rbf { gamma: 0.07 }, Kernel::Laplace { gamma: 0.05 }, Kernel::Linear];
+
+    #[test]
+    fn agrees_with_the_naive_gram_matrix_on_every_path() {
+        // 1, one panel, one block and several with a remainder; as many vectors as the groups have sizes.
+        for (n, n_vectors) in [(1, 1), (24, 2), (100, 3), (241, 5), (700, 4), (1000, 7)] {
+            let (features, v) = (wave(n, 11, 0.3), wave(n_vectors, n, 1.1));
+            for kernel in KERNELS {
+                let expected = naive(&features, kernel, &v);
+                let scale = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+                for isa in Isa::available() {
+                    for (precision, tol) in [(Precision::F32, 3e-6), (Precision::F64, 1e-13)] {
+                        for kind in [OperatorKind::Stored, OperatorKind::Tiled] {
+                            let operator = HostOperator::with_isa(
+                                features.view(),
+                                kernel,
+                                precision,
+                                kind,
+                                isa,
+                            )
+                            .unwrap();
+                            let mut out = Array2::zeros(v.dim());
+                            operator.apply(v.view(), out.view_mut()).unwrap();
+                            let error = worst(&out, &expected) / scale;
+                            assert!(error < tol, "{n} {kernel:?} {isa:?} {precision:?}: {error:e}");
+                            operator.apply_exact(v.view(), out.view_mut()).unwrap();
+                            assert!(worst(&out, &expected) / scale < 1e-13);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stored_and_tiled_and_any_number_of_threads_give_the_same_bits() {
+        let (features, v) = (wave(1303, 9, 0.0), wave(3, 1303, 0.5));
+        let product = |kind, threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let operator =
+                    HostOperator::new(features.view(), KERNELS[0], Precision::F32, kind).unwrap();
+                let mut out = Array2::zeros(v.dim());
+                operator.apply(v.view(), out.view_mut()).unwrap();
+                out
+            })
+        };
+        let reference = product(OperatorKind::Stored, 1);
+        assert_eq!(reference, product(OperatorKind::Stored, 4));
+        assert_eq!(reference, product(OperatorKind::Tiled, 1));
+        assert_eq!(reference, product(OperatorKind::Tiled, 3));
+    }
+
+    #[test]
+    fn samples_far_from_the_centre_keep_their_digits_in_single_precision() {
+        // Clipping lets features reach 1000: two such neighbours differ by little, and h + h' − zᵀz' would be noise.
+        let mut features = wave(300, 40, 0.0);
+        for i in 0..20 {
+            features.row_mut(i * 13).mapv_inplace(|z| 1000.0 + 0.1 * z);
+        }
+        let kernel = Kernel::Rbf { gamma: 1.0 / 40.0 };
+        let v = wave(2, 300, 0.2);
+        let operator =
+            HostOperator::new(features.view(), kernel, Precision::F32, OperatorKind::Tiled)
+                .unwrap();
+        let mut out = Array2::zeros(v.dim());
+        operator.apply(v.view(), out.view_mut()).unwrap();
+        let error = worst(&out, &naive(&features, kernel, &v));
+        assert!(error < 1e-4, "{error:e}");
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_rows_of_the_gram_matrix(
+            n in 1_usize..600, start in 0.0..1.0_f64, len in 0.0..1.0_f64, seed in 0_usize..1000
+        ) {
+            let features = wave(n, 5, seed as f64);
+            let from = (start * n as f64) as usize;
+            let to = from + ((len * (n - from) as f64) as usize);
+            let samples: Vec<usize> = (0..11).map(|i| (i * 31 + seed) % n).collect();
+            for kernel in KERNELS {
+                let operator = HostOperator::new(
+                    features.view(), kernel, Precision::F64, OperatorKind::Tiled,
+                ).unwrap();
+                let mut out = vec![0.0; samples.len() * (to - from)];
+                operator.rows_into(&samples, from..to, &mut out).unwrap();
+                for (r, &i) in samples.iter().enumerate() {
+                    for j in from..to {
+                        let expected = kernel.evaluate(
+                            features.row(i).as_slice().unwrap(),
+                            features.row(j).as_slice().unwrap(),
+                        );
+                        let found = out[r * (to - from) + j - from];
+                        prop_assert!((found - expected).abs() <= 1e-12 * (1.0 + expected.abs()));
+                    }
+                }
+                let mut block = vec![0.0; samples.len() * samples.len()];
+                operator.block_into(&samples, &mut block).unwrap();
+                for (a, &i) in samples.iter().enumerate() {
+                    for (b, &j) in samples.iter().enumerate() {
+                        let expected = kernel.evaluate(
+                            features.row(i).as_slice().unwrap(),
+                            features.row(j).as_slice().unwrap(),
+                        );
+                        let found = block[a * samples.len() + b];
+                        prop_assert!((found - expected).abs() <= 1e-12 * (1.0 + expected.abs()));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Products with the kernel matrix K, without saying how K is held.
+//!
+//! Enters: features and a kernel. Leaves: `K·v` for several vectors at once. [`KernelOperator`] is the seam where other
+//! machines plug in; [`HostOperator`] is the one for this machine's cores, either with K stored as tiles or with tiles
+//! recomputed for every product. Both use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
+//! the order of every sum, so that the result has the same bits for any number of threads and for both ways of
+//! holding K.
+
+mod accumulate;
+mod host;
+mod schedule;
+mod tiles;
+
+pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
+pub use host::{HostOperator, OperatorKind, Precision};
+
+use crate::error::Error;
+use ndarray::{ArrayView2, ArrayViewMut2};
+use std::ops::Range;
+
+/// A symmetric kernel matrix that can be multiplied with.
+///
+/// Vectors are rows: `v` is n_vectors × n_samples in standard layout. The working product may use a kernel rounded to
+/// a lower precision as long as it is the same symmetric matrix every time; sums are in f64 either way.
+pub trait KernelOperator: Send + Sync {
+    /// Rows and columns of K.
+    fn n_samples(&self) -> usize;
+
+    /// κ(z_i, z_i) for every sample.
+    fn diagonal(&self) -> Vec<f64>;
+
+    /// out = v·K with the kernel in working precision.
+    fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;
+
+    /// out = v·K with the kernel in f64: what residuals and certificates are computed with.
+    fn apply_exact(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>)
+    -> Result<(), Error>;
+
+    /// Whether [`apply`](Self::apply) is exact already.
+    fn is_exact(&self) -> bool;
+
+    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision.
+    fn rows_into(
+        &self,
+        samples: &[usize],
+        columns: Range<usize>,
+        out: &mut [f64],
+    ) -> Result<(), Error>;
+
+    /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]), in working precision.
+    fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error>;
+}

@@ -1,0 +1,295 @@
+//! K ≈ BᵀB by block randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber).
+//!
+//! Enters: an operator. Leaves: B (rank × n_samples) in f32. Each round proposes pivots with probability proportional to
+//! the residual diagonal, accepts each with the probability that one-at-a-time sampling would have given it, and
+//! appends their residual rows. Products and pivot blocks are f64; only the rows kept are rounded, and since they are
+//! used as they are, the preconditioner stays symmetric and positive definite.
+
+use crate::error::Error;
+use crate::kernel::panels::BLOCK;
+use crate::linalg::dense::{add_product_rows, forward_substitute_rows};
+use crate::linalg::sums::sum_over;
+use crate::operator::KernelOperator;
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
+
+/// Pivots proposed in a round.
+const PROPOSALS: usize = 96;
+
+/// When to stop growing.
+#[derive(Clone, Copy, Debug)]
+pub struct RankLimits {
+    /// No more rows than these.
+    pub max_rank: usize,
+    /// Enough once trace(K − BᵀB) is below this.
+    pub enough_trace: f64,
+}
+
+/// A low-rank factor of the kernel matrix.
+pub struct LowRank {
+    n_samples: usize,
+    rank: usize,
+    blocks: Vec<FactorRows>,
+    trace_left: f64,
+}
+
+/// Rows of B that were found in one round.
+pub(crate) struct FactorRows {
+    pub(crate) n_rows: usize,
+    /// value (r, i) at (i / BLOCK · n_rows + r) · BLOCK + i % BLOCK.
+    pub(crate) data: Vec<f32>,
+}
+
+impl FactorRows {
+    /// All rows over the samples of `block`.
+    pub(crate) fn block(&self, block: usize) -> &[f32] {
+        &self.data[block * self.n_rows * BLOCK..(block + 1) * self.n_rows * BLOCK]
+    }
+}
+
+impl LowRank {
+    /// Grows B until `limits` say stop, or until nothing of K is left. `keep_going` is asked once a round.
+    pub fn build(
+        operator: &dyn KernelOperator,
+        limits: RankLimits,
+        rng: &mut impl Rng,
+        mut keep_going: impl FnMut() -> bool,
+    ) -> Result<Self, Error> {
+        let n_samples = operator.n_samples();
+        let mut diagonal = operator.diagonal();
+        let first_trace = sum_over(n_samples, |i| diagonal[i]);
+        // Below this share of its first value a diagonal entry is rounding.
+        let floor: Vec<f64> = diagonal.iter().map(|d| 1e-7 * d).collect();
+        let mut factor = Self { n_samples, rank: 0, blocks: Vec::new(), trace_left: first_trace };
+        while factor.rank < limits.max_rank.min(n_samples)
+            && factor.trace_left > limits.enough_trace
+            && keep_going()
+        {
+            let wanted = PROPOSALS.min(limits.max_rank - factor.rank);
+            let proposals = propose(&diagonal, factor.trace_left, wanted, rng);
+            if proposals.is_empty() {
+                break;
+            }
+            let (pivots, triangle) = factor.accept(operator, &proposals, rng)?;
+            if pivots.is_empty() {
+                // Everything proposed was rounding noise: K has no more rank in this precision.
+                break;
+            }
+            factor.append(operator, &pivots, &triangle, &mut diagonal)?;
+            for (d, floor) in diagonal.iter_mut().zip(&floor) {
+                if *d < *floor {
+                    *d = 0.0;
+                }
+            }
+            factor.trace_left = sum_over(n_samples, |i| diagonal[i]);
+        }
+        Ok(factor)
+    }
+
+    /// Bytes a factor of this rank takes.
+    pub fn bytes(n_samples: usize, rank: usize) -> u64 {
+        (n_samples.next_multiple_of(BLOCK) * rank * size_of::<f32>()) as u64
+    }
+
+    /// Rows of B.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Columns of B.
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    /// trace(K − BᵀB).
+    pub fn trace_left(&self) -> f64 {
+        self.trace_left
+    }
+
+    pub(crate) fn blocks(&self) -> &[FactorRows] {
+        &self.blocks
+    }
+
+    /// B restricted to `samples`, rank × samples.len() row-major.
+    pub(crate) fn gather(&self, samples: &[usize]) -> Vec<f64> {
+        let mut out = vec![0.0; self.rank * samples.len()];
+        let mut row = 0;
+        for block in &self.blocks {
+            for r in 0..block.n_rows {
+                let out = &mut out[row * samples.len()..(row + 1) * samples.len()];
+                for (out, &i) in out.iter_mut().zip(samples) {
+                    *out =
+                        f64::from(block.data[(i / BLOCK * block.n_rows + r) * BLOCK + i % BLOCK]);
+                }
+                row += 1;
+            }
+        }
+        out
+    }
+
+    /// Cholesky of the proposals' residual block, leaving out those that a sequential sampler would have rejected.
+    /// Returns the accepted pivots and their lower triangle, column-major.
+    fn accept(
+        &self,
+        operator: &dyn KernelOperator,
+        proposals: &[usize],
+        rng: &mut impl Rng,
+    ) -> Result<(Vec<usize>, Vec<f64>), Error> {
+        let m = proposals.len();
+        let mut block = vec![0.0; m * m];
+        operator.block_into(proposals, &mut block)?;
+        let old = self.gather(proposals);
+        let old_transposed = transpose(&old, self.rank, m);
+        add_product_rows(&mut block, -1.0, &old_transposed, &old, (m, m, self.rank));
+
+        // Left-looking over the accepted ones; factor[a] is the row of L of the a-th accepted pivot.
+        let first: Vec<f64> = (0..m).map(|a| block[a * m + a]).collect();
+        let mut accepted: Vec<usize> = Vec::new();
+        let mut factor: Vec<Vec<f64>> = Vec::new();
+        for a in 0..m {
+            let mut row = Vec::with_capacity(accepted.len() + 1);
+            let mut left = block[a * m + a];
+            for (t, &b) in accepted.iter().enumerate() {
+                let known: f64 = row.iter().zip(&factor[t]).map(|(x, y): (&f64, &f64)| x * y).sum();
+                let value = (block[a * m + b] - known) / factor[t][t];
+                left -= value * value;
+                row.push(value);
+            }
+            if left > 1e-6 * first[a].max(0.0) && rng.random::<f64>() * first[a] < left {
+                row.push(left.sqrt());
+                factor.push(row);
+                accepted.push(a);
+            }
+        }
+        let n = accepted.len();
+        let mut triangle = vec![0.0; n * n];
+        for (i, row) in factor.iter().enumerate() {
+            for (j, value) in row.iter().enumerate() {
+                triangle[j * n + i] = *value;
+            }
+        }
+        Ok((accepted.into_iter().map(|a| proposals[a]).collect(), triangle))
+    }
+
+    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares.
+    fn append(
+        &mut self,
+        operator: &dyn KernelOperator,
+        pivots: &[usize],
+        triangle: &[f64],
+        diagonal: &mut [f64],
+    ) -> Result<(), Error> {
+        let m = pivots.len();
+        let at_pivots = transpose(&self.gather(pivots), self.rank, m);
+        let mut data = vec![0.0_f32; self.n_samples.div_ceil(BLOCK) * m * BLOCK];
+        let old = &self.blocks;
+        let rank = self.rank;
+        data.par_chunks_mut(m * BLOCK)
+            .zip(diagonal.par_chunks_mut(BLOCK))
+            .enumerate()
+            .try_for_each(|(block, (data, diagonal))| {
+                let len = diagonal.len();
+                let mut rows = vec![0.0; m * BLOCK];
+                let mut values = vec![0.0; m * len];
+                operator.rows_into(pivots, block * BLOCK..block * BLOCK + len, &mut values)?;
+                for (row, values) in rows.chunks_mut(BLOCK).zip(values.chunks(len)) {
+                    row[..len].copy_from_slice(values);
+                }
+                let mut first = 0;
+                for old in old {
+                    let widened: Vec<f64> =
+                        old.block(block).iter().map(|v| f64::from(*v)).collect();
+                    let mut weights = vec![0.0; m * old.n_rows];
+                    for (w, at) in weights.chunks_mut(old.n_rows).zip(at_pivots.chunks(rank)) {
+                        w.copy_from_slice(&at[first..first + old.n_rows]);
+                    }
+                    add_product_rows(&mut rows, -1.0, &weights, &widened, (m, BLOCK, old.n_rows));
+                    first += old.n_rows;
+                }
+                forward_substitute_rows(triangle, m, &mut rows, BLOCK);
+                for (row, out) in rows.chunks(BLOCK).zip(data.chunks_mut(BLOCK)) {
+                    for (j, d) in diagonal.iter_mut().enumerate() {
+                        out[j] = row[j] as f32;
+                        *d = (*d - row[j] * row[j]).max(0.0);
+                    }
+                }
+                Ok(())
+            })?;
+        for &i in pivots {
+            diagonal[i] = 0.0;
+        }
+        self.blocks.push(FactorRows { n_rows: m, data });
+        self.rank += m;
+        Ok(())
+    }
+}
+
+fn transpose(a: &[f64], n_rows: usize, n_columns: usize) -> Vec<f64> {
+    let mut out = vec![0.0; a.len()];
+    for r in 0..n_rows {
+        for c in 0..n_columns {
+            out[c * n_rows + r] = a[r * n_columns + c];
+        }
+    }
+    out
+}
+
+/// Up to `wanted` different indices, drawn with probability proportional to `diagonal`, in the order drawn.
+fn propose(diagonal: &[f64], trace: f64, wanted: usize, rng: &mut impl Rng) -> Vec<usize> {
+    let mut targets: Vec<(f64, usize)> =
+        (0..wanted).map(|order| (rng.random::<f64>() * trace, order)).collect();
+    targets.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut found = vec![None; wanted];
+    let (mut below, mut next) = (0.0, 0);
+    for (i, d) in diagonal.iter().enumerate() {
+        below += d;
+        let hit = next;
+        while next < wanted && targets[next].0 < below {
+            next += 1;
+        }
+        if next > hit {
+            found[targets[hit].1] = Some(i);
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::operator::{HostOperator, OperatorKind, Precision};
+    use crate::random::stream;
+    use ndarray::Array2;
+
+    fn operator(n: usize, kernel: Kernel) -> HostOperator {
+        let features = Array2::from_shape_fn((n, 3), |(i, j)| {
+            ((i * (j + 2)) as f64 * 0.618).sin() + (i as f64 * 0.01).cos()
+        });
+        HostOperator::new(features.view(), kernel, Precision::F64, OperatorKind::Tiled).unwrap()
+    }
+
+    #[test]
+    fn approximates_the_kernel_matrix_and_knows_by_how_much() {
+        let operator = operator(500, Kernel::Rbf { gamma: 0.5 });
+        let limits = RankLimits { max_rank: 500, enough_trace: 0.01 };
+        let factor = LowRank::build(&operator, limits, &mut stream(1, "test"), || true).unwrap();
+        assert!(factor.trace_left() <= 0.01 && factor.rank() < 400, "{}", factor.rank());
+        let all: Vec<usize> = (0..500).collect();
+        let b = factor.gather(&all);
+        let mut k = vec![0.0; 500 * 500];
+        operator.rows_into(&all, 0..500, &mut k).unwrap();
+        let trace: f64 = (0..500)
+            .map(|i| k[i * 501] - (0..factor.rank()).map(|r| b[r * 500 + i].powi(2)).sum::<f64>())
+            .sum();
+        assert!((trace - factor.trace_left()).abs() < 1e-3, "{trace}");
+    }
+
+    #[test]
+    fn finds_the_rank_of_a_singular_kernel_and_stops() {
+        let operator = operator(300, Kernel::Linear);
+        let limits = RankLimits { max_rank: 300, enough_trace: 0.0 };
+        let factor = LowRank::build(&operator, limits, &mut stream(2, "test"), || true).unwrap();
+        assert!((3..=6).contains(&factor.rank()), "{}", factor.rank());
+    }
+}

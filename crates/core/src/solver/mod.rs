@@ -1,0 +1,11 @@
+//! Solvers: from a problem and an operator to certified coefficients.
+
+mod conjugate_gradient;
+mod line_search;
+pub mod newton;
+mod observer;
+mod outcome;
+
+pub use newton::NewtonSettings;
+pub use observer::{Ignore, Iteration, Observer};
+pub use outcome::{Outcome, Status};

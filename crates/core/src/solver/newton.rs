@@ -1,0 +1,415 @@
+//! The exact solver: semismooth Newton with an exact line search, its systems solved by preconditioned CG.
+//!
+//! Enters: a problem and an operator. Leaves: an outcome whose certificate the problem recomputed with the f64 kernel.
+//! The root of r(α) = û − Π(Kα) − λα is the optimum. With F the coordinates where Kα lies strictly inside its limits and
+//! A the rest, the Newton direction is d_A = r_A/λ and (K_FF + λI) d_F = r_F − K_FA d_A. P is convex, once
+//! differentiable and piecewise quadratic, so the exact line search makes this converge from anywhere, and at the end
+//! in a finite number of steps.
+//!
+//! Steps run in the operator's working precision until the gap is small; then α is replaced by that of the nearest feasible
+//! responses, g = Kα is computed with the f64 kernel, and the remaining steps correct the exact residual. What is
+//! returned is always such an exact point.
+
+use super::conjugate_gradient;
+use super::line_search::{Line, Step};
+use super::observer::{Iteration, Observer};
+use super::outcome::{Outcome, Status};
+use crate::error::Error;
+use crate::operator::KernelOperator;
+use crate::precond::{LowRank, RankLimits, Woodbury};
+use crate::problem::{Certified, Problem, slice};
+use crate::random::stream;
+use ndarray::{Array2, ArrayView2, Zip};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// How far and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewtonSettings {
+    /// Relative duality gap to reach; positive.
+    pub tol: f64,
+    /// Newton steps at most.
+    pub max_iterations: usize,
+    /// Seconds at most; none by default.
+    pub time_limit: Option<f64>,
+    /// Rank of the preconditioner at most; chosen by the problem's size where none is given.
+    pub max_rank: Option<usize>,
+}
+
+impl Default for NewtonSettings {
+    fn default() -> Self {
+        Self { tol: 1e-6, max_iterations: 100, time_limit: None, max_rank: None }
+    }
+}
+
+impl NewtonSettings {
+    /// Checks every range.
+    pub fn validate(&self) -> Result<(), Error> {
+        let setting = |name, found: String, allowed| Err(Error::Setting { name, found, allowed });
+        if !(self.tol > 0.0 && self.tol.is_finite()) {
+            return setting("tol", self.tol.to_string(), "a positive finite number");
+        }
+        match self.time_limit {
+            Some(limit) if !(limit > 0.0 && limit <= 1e9) => {
+                setting("time-limit", limit.to_string(), "a positive number of seconds")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The largest rank worth its cost for `n_samples`: building takes N·r², each step r³/3 a dimension, and both are
+    /// paid back by fewer products only up to a point.
+    pub fn rank_for(&self, n_samples: usize) -> usize {
+        let automatic = (n_samples / 6).clamp(100, 1500);
+        self.max_rank.unwrap_or(automatic).min(n_samples)
+    }
+}
+
+/// trace(K − BᵀB)/λ at which the preconditioner is good enough.
+const ENOUGH_TRACE: f64 = 200.0;
+/// Relative residual the Newton systems are solved to. 1e-2 stalls, 1e-6 gains no step.
+const CG_TOL: f64 = 1e-4;
+/// Products a Newton system may take.
+const CG_PRODUCTS: usize = 400;
+/// Share of the tolerance to reach in working precision before the point is made feasible and certified: moving α to that
+/// of the nearest feasible responses magnifies what is left of the gap by up to ‖K‖/λ.
+const APPROACH: f64 = 1e-3;
+/// Exact steps without progress before giving up.
+const PATIENCE: usize = 3;
+
+/// Bytes of the iterates and of the preconditioner of `rank`, beside the operator.
+pub fn bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
+    let arrays = 20 * n_samples * decision_dim * size_of::<f64>();
+    arrays as u64 + LowRank::bytes(n_samples, rank) + Woodbury::bytes(rank, decision_dim)
+}
+
+/// Minimises P to `settings.tol`.
+pub fn solve(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &NewtonSettings,
+    seed: u64,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    settings.validate()?;
+    let mut clock = Clock {
+        start: Instant::now(),
+        limit: settings.time_limit.map(Duration::from_secs_f64),
+        observer,
+        stopped: None,
+    };
+    let limits = RankLimits {
+        max_rank: settings.rank_for(problem.n_samples()),
+        enough_trace: ENOUGH_TRACE * problem.ridge(),
+    };
+    let mut rng = stream(seed, "pivots");
+    let factor = LowRank::build(operator, limits, &mut rng, || !clock.poll())?;
+    let preconditioner = Woodbury::new(&factor, problem.ridge(), problem.decision_dim());
+    let newton = Newton { problem, operator, settings, preconditioner, products: 0, iterations: 0 };
+    newton.run(&mut clock)
+}
+
+/// Time, interrupts and the observer behind one question: go on?
+struct Clock<'a> {
+    start: Instant,
+    limit: Option<Duration>,
+    observer: &'a mut dyn Observer,
+    stopped: Option<Status>,
+}
+
+impl Clock<'_> {
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    fn poll(&mut self) -> bool {
+        if self.stopped.is_none() {
+            if self.observer.poll().is_break() {
+                self.stopped = Some(Status::Interrupted);
+            } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
+                self.stopped = Some(Status::TimeLimit);
+            }
+        }
+        self.stopped.is_some()
+    }
+}
+
+impl Observer for Clock<'_> {
+    fn poll(&mut self) -> std::ops::ControlFlow<()> {
+        if Clock::poll(self) {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+}
+
+/// α with g = Kα, in working precision.
+struct Point {
+    coefficients: Array2<f64>,
+    desired: Array2<f64>,
+}
+
+struct Newton<'a> {
+    problem: &'a Problem,
+    operator: &'a dyn KernelOperator,
+    settings: &'a NewtonSettings,
+    preconditioner: Woodbury<'a>,
+    products: usize,
+    iterations: usize,
+}
+
+impl Newton<'_> {
+    fn run(mut self, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
+        let responses = self.approach(clock)?;
+        self.correct(responses, clock)
+    }
+
+    /// Newton steps in working precision, to a gap where the exact kernel takes over. Returns feasible responses.
+    fn approach(&mut self, clock: &mut Clock<'_>) -> Result<Array2<f64>, Error> {
+        let shape = self.problem.decisions().dim();
+        let mut point = Point { coefficients: Array2::zeros(shape), desired: Array2::zeros(shape) };
+        let target = APPROACH * self.settings.tol;
+        loop {
+            let responses = self.problem.responses(point.coefficients.view());
+            let iteration = self.measure(&point, &responses, clock.seconds())?;
+            self.tell(&iteration, clock);
+            let done = iteration.relative_gap <= target
+                || self.iterations >= self.settings.max_iterations
+                || clock.poll();
+            if done || !self.step(&mut point, clock)? {
+                return Ok(responses);
+            }
+        }
+    }
+
+    /// Newton steps on the exact residual, each ending at feasible responses with a certificate.
+    fn correct(mut self, responses: Array2<f64>, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
+        let mut best = self.certify(responses, clock)?;
+        let mut idle = 0;
+        let status = loop {
+            if best.certificate.relative_gap <= self.settings.tol {
+                break Status::Solved;
+            }
+            if let Some(stopped) = clock.stopped {
+                break stopped;
+            }
+            if self.iterations >= self.settings.max_iterations {
+                break Status::MaxIterations;
+            }
+            if idle == PATIENCE {
+                break Status::Stalled;
+            }
+            let mut point =
+                Point { coefficients: best.coefficients.clone(), desired: best.desired.clone() };
+            if !self.step(&mut point, clock)? {
+                continue;
+            }
+            let next = self.certify(self.problem.responses(point.coefficients.view()), clock)?;
+            idle = if next.certificate.gap < 0.5 * best.certificate.gap { 0 } else { idle + 1 };
+            if next.certificate.gap < best.certificate.gap {
+                best = next;
+            }
+        };
+        Ok(Outcome {
+            certified: best,
+            status,
+            iterations: self.iterations,
+            kernel_products: self.products,
+            seconds: clock.seconds(),
+        })
+    }
+
+    fn certify(
+        &mut self,
+        responses: Array2<f64>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Certified, Error> {
+        let certified = self.problem.certify(self.operator, responses)?;
+        self.products += 1;
+        let c = certified.certificate;
+        let iteration = Iteration {
+            iteration: self.iterations,
+            objective: c.objective,
+            primal: c.primal,
+            dual: c.dual,
+            gap: c.gap,
+            relative_gap: c.relative_gap,
+            violation: self.violation(&certified.responses, &certified.desired),
+            free: share(&self.free(&certified.desired)),
+            exact: true,
+            kernel_products: self.products,
+            seconds: clock.seconds(),
+        };
+        self.tell(&iteration, clock);
+        Ok(certified)
+    }
+
+    fn tell(&self, iteration: &Iteration, clock: &mut Clock<'_>) {
+        if clock.observer.on_iteration(iteration).is_break() && clock.stopped.is_none() {
+            clock.stopped = Some(Status::Interrupted);
+        }
+    }
+
+    fn violation(&self, responses: &Array2<f64>, desired: &Array2<f64>) -> f64 {
+        let violations = self.problem.violations(responses.view(), desired.view());
+        violations.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Coordinates whose desired decision lies strictly inside its limits.
+    fn free(&self, desired: &Array2<f64>) -> Array2<bool> {
+        let limits = self.problem.limits();
+        Array2::from_shape_fn(desired.dim(), |(j, i)| {
+            limits.lower()[j] < desired[[j, i]] && desired[[j, i]] < limits.upper()[j]
+        })
+    }
+
+    /// The gap between P(α) and D(x) in working precision. Where α is not that of the responses x the identity's first
+    /// term takes one product.
+    fn measure(
+        &mut self,
+        point: &Point,
+        responses: &Array2<f64>,
+        seconds: f64,
+    ) -> Result<Iteration, Error> {
+        let problem = self.problem;
+        let mut gap = problem.mean_gap(responses, &point.desired);
+        let mut offset = &point.coefficients - &problem.coefficients(responses.view());
+        let largest = |a: &Array2<f64>| a.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        let scale = largest(&point.coefficients);
+        // (û − (û − λα))/λ misses α by rounding; that is no difference.
+        offset.mapv_inplace(|e| if e.abs() <= 1e-12 * scale { 0.0 } else { e });
+        if offset.iter().any(|e| *e != 0.0) {
+            let image = self.product(offset.view())?;
+            let norm = crate::linalg::sums::dot(slice(&offset), slice(&image));
+            gap += problem.regularization() * norm.max(0.0);
+        }
+        let primal = problem.primal(&point.coefficients, &point.desired);
+        let dual = primal - gap;
+        if !(primal.is_finite() && gap.is_finite()) {
+            return Err(Error::Numerical { what: format!("the objective overflowed ({primal})") });
+        }
+        Ok(Iteration {
+            iteration: self.iterations,
+            objective: problem.mean_square() - dual,
+            primal,
+            dual,
+            gap,
+            relative_gap: problem.relative(gap, primal, dual),
+            violation: self.violation(responses, &point.desired),
+            free: share(&self.free(&point.desired)),
+            exact: self.operator.is_exact(),
+            kernel_products: self.products,
+            seconds,
+        })
+    }
+
+    fn product(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
+        let mut out = Array2::zeros(v.dim());
+        self.operator.apply(v, out.view_mut())?;
+        self.products += 1;
+        Ok(out)
+    }
+
+    /// One Newton step with its line search. False where it was interrupted: the point is then unchanged.
+    fn step(&mut self, point: &mut Point, clock: &mut Clock<'_>) -> Result<bool, Error> {
+        let (problem, ridge) = (self.problem, self.problem.ridge());
+        let limits = problem.limits();
+        let free = self.free(&point.desired);
+        let mut residual = Array2::zeros(free.dim());
+        Zip::indexed(&mut residual)
+            .and(&problem.decisions())
+            .and(&point.desired)
+            .and(&point.coefficients)
+            .for_each(|(j, _), r, u, g, a| *r = u - limits.clamp(j, *g) - ridge * a);
+
+        // Bound coordinates need no solve: (λI + DK)d = r reads λd = r there.
+        let mut direction = Array2::zeros(free.dim());
+        Zip::from(&mut direction)
+            .and(&residual)
+            .and(&free)
+            .for_each(|d, r, free| *d = if *free { 0.0 } else { r / ridge });
+        let mut image = if direction.iter().any(|d| *d != 0.0) {
+            self.product(direction.view())?
+        } else {
+            Array2::zeros(free.dim())
+        };
+        let mut rhs = Array2::zeros(free.dim());
+        Zip::from(&mut rhs)
+            .and(&residual)
+            .and(&image)
+            .and(&free)
+            .for_each(|b, r, kd, free| *b = if *free { r - kd } else { 0.0 });
+        self.preconditioner.update(free.view());
+        let solution = conjugate_gradient::solve(
+            self.operator,
+            &self.preconditioner,
+            free.view(),
+            ridge,
+            rhs,
+            CG_TOL,
+            CG_PRODUCTS,
+            clock,
+        )?;
+        self.products += solution.products;
+        if !solution.finished {
+            return Ok(false);
+        }
+        direction += &solution.direction;
+        image += &solution.image;
+
+        let mut steps = self.search(point, &direction, &image);
+        if steps.iter().any(|step| matches!(step, Step::Uphill)) {
+            // CG was too loose there; the residual itself always descends.
+            let along_residual = self.product(residual.view())?;
+            for (j, step) in steps.iter().enumerate() {
+                if matches!(step, Step::Uphill) {
+                    direction.row_mut(j).assign(&residual.row(j));
+                    image.row_mut(j).assign(&along_residual.row(j));
+                }
+            }
+            steps = self.search(point, &direction, &image);
+        }
+        for (j, step) in steps.iter().enumerate() {
+            let t = if let Step::At(t) = step { *t } else { 0.0 };
+            point.coefficients.row_mut(j).scaled_add(t, &direction.row(j));
+            point.desired.row_mut(j).scaled_add(t, &image.row(j));
+        }
+        self.iterations += 1;
+        Ok(true)
+    }
+
+    fn search(&self, point: &Point, direction: &Array2<f64>, image: &Array2<f64>) -> Vec<Step> {
+        let (problem, n) = (self.problem, self.problem.n_samples());
+        let limits = problem.limits();
+        let decisions = problem.decisions();
+        let decisions = decisions.as_slice().expect("a problem keeps decisions in standard layout");
+        let part = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
+            debug_assert!(values.len() >= (j + 1) * n);
+            j * n..(j + 1) * n
+        };
+        (0..problem.decision_dim())
+            .into_par_iter()
+            .map(|j| {
+                let range = part(decisions, j);
+                Line {
+                    decisions: &decisions[range.clone()],
+                    coefficients: &slice(&point.coefficients)[range.clone()],
+                    desired: &slice(&point.desired)[range.clone()],
+                    direction: &slice(direction)[range.clone()],
+                    kernel_direction: &slice(image)[range],
+                    lower: limits.lower()[j],
+                    upper: limits.upper()[j],
+                    ridge: problem.ridge(),
+                }
+                .search()
+            })
+            .collect()
+    }
+}
+
+fn share(mask: &Array2<bool>) -> f64 {
+    mask.iter().filter(|free| **free).count() as f64 / mask.len() as f64
+}

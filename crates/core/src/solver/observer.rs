@@ -1,0 +1,49 @@
+//! What a solver tells while it runs, and how it is asked to stop.
+
+use serde::Serialize;
+use std::ops::ControlFlow;
+
+/// Where a solver stands.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Iteration {
+    /// Steps taken so far.
+    pub iteration: usize,
+    /// (Q) at the feasible responses.
+    pub objective: f64,
+    /// Upper bound.
+    pub primal: f64,
+    /// Lower bound.
+    pub dual: f64,
+    /// Their distance.
+    pub gap: f64,
+    /// Relative to the bounds' size.
+    pub relative_gap: f64,
+    /// Largest ‖x_i − Π(g_i)‖² over the samples.
+    pub violation: f64,
+    /// Share of decision coordinates strictly inside their limits.
+    pub free: f64,
+    /// Whether the numbers come from the f64 kernel; in early steps they come from the working precision.
+    pub exact: bool,
+    /// Products with the kernel matrix so far.
+    pub kernel_products: usize,
+    /// Seconds since the solver started.
+    pub seconds: f64,
+}
+
+/// Follows a solver. Every function has an empty default.
+pub trait Observer {
+    /// After each step; breaking stops the solver at this point with status `interrupted`.
+    fn on_iteration(&mut self, _iteration: &Iteration) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Between the products inside a step, some milliseconds to seconds apart; breaking abandons the step.
+    fn poll(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Follows nothing.
+pub struct Ignore;
+
+impl Observer for Ignore {}

@@ -1,0 +1,48 @@
+//! What a solver returns.
+
+use crate::problem::Certified;
+use serde::{Deserialize, Serialize};
+
+/// Why a solver stopped. Only the certificate says how good the point is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The certificate reached the tolerance.
+    Solved,
+    /// As many steps as allowed.
+    MaxIterations,
+    /// As much time as allowed.
+    TimeLimit,
+    /// The observer said stop.
+    Interrupted,
+    /// Steps no longer close the gap: the tolerance is below what the precision can show.
+    Stalled,
+}
+
+impl Status {
+    /// The name used in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Solved => "solved",
+            Self::MaxIterations => "max_iterations",
+            Self::TimeLimit => "time_limit",
+            Self::Interrupted => "interrupted",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
+/// A certified point and how it was reached.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Responses, coefficients, desired decisions and their certificate, recomputed by the problem.
+    pub certified: Certified,
+    /// Why the solver stopped.
+    pub status: Status,
+    /// Steps taken.
+    pub iterations: usize,
+    /// Products with the kernel matrix, exact ones included.
+    pub kernel_products: usize,
+    /// Seconds spent in the solver.
+    pub seconds: f64,
+}

@@ -1,0 +1,200 @@
+//! The header of a csv file, and which columns a key stands for.
+
+use std::collections::BTreeMap;
+
+use ::csv::ByteRecord;
+
+use crate::data::origin::Origin;
+use crate::error::{DataError, shortened};
+
+/// The column names, in file order.
+pub(super) struct Columns {
+    names: Vec<String>,
+}
+
+impl Columns {
+    pub fn from_header(
+        record: &ByteRecord,
+        delimiter: u8,
+        origin: &Origin<'_>,
+    ) -> Result<Self, DataError> {
+        if record.get(0).is_some_and(|c| c.starts_with(b"\xff\xfe") || c.starts_with(b"\xfe\xff")) {
+            return Err(wrong(origin, "the text is UTF-16; save it as UTF-8"));
+        }
+        let names: Vec<String> =
+            record.iter().map(|name| String::from_utf8_lossy(name).trim().to_owned()).collect();
+        if names.iter().all(String::is_empty) {
+            return Err(wrong(origin, "no line of column names was found; add one as first line"));
+        }
+        if names.iter().all(|name| name.parse::<f64>().is_ok()) {
+            return Err(DataError::NoHeader { path: origin.path.to_path_buf() });
+        }
+        if let [only] = names.as_slice() {
+            for (other, label) in [(';', "semicolons"), ('\t', "tabs"), (',', "commas")] {
+                if other != char::from(delimiter) && only.contains(other) {
+                    let wanted = if delimiter == b'\t' { "tabs" } else { "commas" };
+                    return Err(wrong(
+                        origin,
+                        format!("cells are separated by {label}; save it with {wanted}"),
+                    ));
+                }
+            }
+        }
+        Ok(Self { names })
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn name(&self, column: usize) -> &str {
+        self.names.get(column).map_or("", String::as_str)
+    }
+
+    /// The families and single columns there are, in file order.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        for name in &self.names {
+            let key = split_index(name).map_or(name.as_str(), |(family, _)| family);
+            if !keys.iter().any(|known| known == key) {
+                keys.push(key.to_owned());
+            }
+        }
+        keys
+    }
+
+    /// Whether `of` can be asked for the key.
+    pub fn has(&self, key: &str) -> bool {
+        self.names.iter().any(|name| name == key || family_index(name, key).is_some())
+            || (key.contains(',')
+                && key.split(',').all(|one| self.names.iter().any(|name| name == one.trim())))
+    }
+
+    /// The columns a key stands for, in order.
+    pub fn of(&self, key: &str, origin: &Origin<'_>) -> Result<Vec<usize>, DataError> {
+        let family = self.family(key, origin)?;
+        let exact = self.names.iter().any(|name| name == key);
+        match (exact, family.is_empty()) {
+            (false, false) => Ok(family),
+            (true, true) => Ok(vec![self.exact(key, origin)?]),
+            (true, false) => Err(wrong(
+                origin,
+                format!("`{key}` is both a column and a numbered family; rename one of them"),
+            )),
+            (false, true) => key.split(',').map(|one| self.exact(one.trim(), origin)).collect(),
+        }
+    }
+
+    fn exact(&self, name: &str, origin: &Origin<'_>) -> Result<usize, DataError> {
+        let mut places = self.names.iter().enumerate().filter(|(_, n)| *n == name);
+        match (places.next(), places.next()) {
+            (Some((column, _)), None) => Ok(column),
+            (Some(_), Some(_)) => Err(wrong(
+                origin,
+                format!("the column `{}` appears more than once", shortened(name)),
+            )),
+            (None, _) => Err(wrong(origin, format!("there is no column `{}`", shortened(name)))),
+        }
+    }
+
+    /// The numbered columns of a family, in numeric order from 0 without gaps.
+    fn family(&self, key: &str, origin: &Origin<'_>) -> Result<Vec<usize>, DataError> {
+        let mut numbered = BTreeMap::new();
+        for (column, name) in self.names.iter().enumerate() {
+            let Some(index) = family_index(name, key) else { continue };
+            if let Some(earlier) = numbered.insert(index, column) {
+                return Err(wrong(
+                    origin,
+                    format!(
+                        "the columns `{}` and `{name}` are both number {index} of `{key}`",
+                        self.name(earlier)
+                    ),
+                ));
+            }
+        }
+        if let Some((missing, _)) = (0u64..).zip(numbered.keys()).find(|(i, index)| i != *index) {
+            return Err(wrong(
+                origin,
+                format!(
+                    "`{key}` has {} numbered columns but no number {missing}; \
+                     number them from 0 without gaps",
+                    numbered.len()
+                ),
+            ));
+        }
+        Ok(numbered.into_values().collect())
+    }
+}
+
+/// `signals_3`, `signals[3]`, `signals.3` and `signals3` are number 3 of `signals`.
+fn family_index(name: &str, key: &str) -> Option<u64> {
+    let rest = name.strip_prefix(key)?;
+    let digits = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .or_else(|| rest.strip_prefix(['_', '.']))
+        .unwrap_or(rest);
+    if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// The family a column seems to belong to, and its number.
+fn split_index(name: &str) -> Option<(&str, u64)> {
+    let inner = name.strip_suffix(']').unwrap_or(name);
+    let stem = inner.trim_end_matches(|c: char| c.is_ascii_digit());
+    let family = stem.strip_suffix(['[', '_', '.']).unwrap_or(stem);
+    Some((family, family_index(name, family)?)).filter(|(family, _)| !family.is_empty())
+}
+
+fn wrong(origin: &Origin<'_>, detail: impl Into<String>) -> DataError {
+    DataError::Columns { path: origin.path.to_path_buf(), detail: detail.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const ORIGIN: fn() -> Origin<'static> = || Origin { path: Path::new("f.csv"), format: "csv" };
+
+    fn columns(names: &[&str]) -> Columns {
+        Columns::from_header(&ByteRecord::from(names.to_vec()), b',', &ORIGIN()).unwrap()
+    }
+
+    fn of(names: &[&str], key: &str) -> Result<Vec<usize>, String> {
+        columns(names).of(key, &ORIGIN()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn families_are_ordered_by_number_whatever_their_spelling() {
+        let names = ["signals_1", "u", "signals_0", "signals_10"];
+        assert!(of(&names, "signals").unwrap_err().contains("no number 2"));
+        assert_eq!(of(&["s_1", "u", "s_0"], "s"), Ok(vec![2, 0]));
+        assert_eq!(of(&["s[1]", "s[0]"], "s"), Ok(vec![1, 0]));
+        assert_eq!(of(&["s.1", "s.0"], "s"), Ok(vec![1, 0]));
+        assert_eq!(of(&["s1", "s0", "t0"], "s"), Ok(vec![1, 0]));
+        assert_eq!(of(&["s", "t"], "s"), Ok(vec![0]));
+    }
+
+    #[test]
+    fn lists_keep_their_order() {
+        assert_eq!(of(&["load", "price", "x"], "price, load"), Ok(vec![1, 0]));
+        assert!(!columns(&["load", "price"]).has("price,wind"));
+        // A quoted name may hold a comma itself.
+        assert_eq!(of(&["a,b", "a", "b"], "a,b"), Ok(vec![0]));
+    }
+
+    #[test]
+    fn doubts_are_errors() {
+        assert!(of(&["s_1", "s_2"], "s").unwrap_err().contains("no number 0"));
+        assert!(of(&["s_0", "s[0]"], "s").unwrap_err().contains("both number 0"));
+        assert!(of(&["s", "s_0"], "s").unwrap_err().contains("both a column and"));
+        assert!(of(&["a", "a", "b"], "a").unwrap_err().contains("more than once"));
+    }
+
+    #[test]
+    fn keys_are_families_and_single_columns() {
+        let names = ["signals_0", "signals_1", "price", "u[0]", "x2", "3", "a_b"];
+        assert_eq!(columns(&names).keys(), ["signals", "price", "u", "x", "3", "a_b"]);
+    }
+}

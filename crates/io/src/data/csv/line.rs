@@ -1,0 +1,56 @@
+//! The line a record starts on, for error messages.
+//!
+//! The csv crate notes where it began to look for a record: before the line feed of the CRLF
+//! that ended the last one, and before blank lines. Counting again from the file is exact.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use ::csv::ByteRecord;
+
+/// The line, from 1, of a record read from `path`.
+pub(super) fn of(record: &ByteRecord, path: &Path) -> u64 {
+    let Some(position) = record.position() else { return 0 };
+    File::open(path)
+        .and_then(|file| count(BufReader::new(file), position.byte()))
+        .unwrap_or(position.line())
+}
+
+/// Counts the line ends (LF, CRLF or CR) up to byte `start`, and those that follow directly.
+fn count(text: impl BufRead, start: u64) -> io::Result<u64> {
+    let mut line = 1;
+    let mut last = 0;
+    for (at, byte) in (0u64..).zip(text.bytes()) {
+        let byte = byte?;
+        match byte {
+            b'\n' if last == b'\r' => {}
+            b'\n' | b'\r' => line += 1,
+            _ if at >= start => break,
+            _ => {}
+        }
+        last = byte;
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_of_all_kinds_are_counted_once() {
+        for (text, start, line) in [
+            ("a\nb", 2, 2),
+            ("a\r\nb", 2, 2),
+            ("a\r\nb", 3, 2),
+            ("a\r\n\r\n\r\nb", 2, 4),
+            ("a\rb\rc", 4, 3),
+            ("a\n\n\nb\nc", 2, 4),
+            ("a", 0, 1),
+            ("", 0, 1),
+        ] {
+            assert_eq!(count(text.as_bytes(), start).unwrap(), line, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Which reader a path belongs to: by its ending, else by its first bytes.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::{DataError, shortened};
+
+/// A format with a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Npz,
+    Npy,
+    Csv,
+    Tsv,
+    Hdf5,
+    Folder,
+}
+
+const ZIP: &[u8] = b"PK\x03\x04";
+const EMPTY_ZIP: &[u8] = b"PK\x05\x06";
+const NPY: &[u8] = b"\x93NUMPY";
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// The format of what lies at `path`; fails if nothing readable does.
+pub(super) fn detect(path: &Path) -> Result<Format, DataError> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
+    if metadata.is_dir() {
+        return Ok(Format::Folder);
+    }
+    if !metadata.is_file() {
+        return Err(DataError::NotAFile { path: path.to_path_buf() });
+    }
+    if metadata.len() == 0 {
+        return Err(DataError::Empty { path: path.to_path_buf() });
+    }
+    let start = first_bytes(path)?;
+    let by_ending = ending(path).and_then(|ending| match ending.as_str() {
+        "npz" => Some(Format::Npz),
+        "npy" => Some(Format::Npy),
+        "csv" => Some(Format::Csv),
+        "tsv" => Some(Format::Tsv),
+        "hdf5" | "h5" => Some(Format::Hdf5),
+        _ => None,
+    });
+    let Some(format) = by_ending else {
+        return sniff(&start).ok_or_else(|| DataError::UnknownFormat {
+            path: path.to_path_buf(),
+            seen: in_words(&start),
+        });
+    };
+    // A download page or a pointer saved under the dataset's name is the usual damage: say so.
+    let (name, fits) = match format {
+        Format::Npz => ("npz", start.starts_with(ZIP) || start.starts_with(EMPTY_ZIP)),
+        Format::Npy => ("npy", start.starts_with(NPY)),
+        // An HDF5 file may begin with a user block.
+        Format::Hdf5 => ("hdf5", sniff(&start).is_none_or(|found| found == Format::Hdf5)),
+        Format::Csv | Format::Tsv => ("csv", sniff(&start).is_none()),
+        Format::Folder => ("a folder", true),
+    };
+    if fits {
+        return Ok(format);
+    }
+    Err(DataError::Corrupt {
+        path: path.to_path_buf(),
+        format: name,
+        detail: format!("it starts with {}", in_words(&start)),
+    })
+}
+
+/// The lower-case ending of a path, without its dot.
+pub(super) fn ending(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// The error for a path that cannot be opened.
+pub(super) fn unreadable(path: &Path, source: io::Error) -> DataError {
+    let path = path.to_path_buf();
+    match source.kind() {
+        io::ErrorKind::NotFound => DataError::NotFound { path },
+        _ => DataError::Unreadable { path, source },
+    }
+}
+
+fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut start = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(64).read_to_end(&mut start))
+        .map_err(|error| unreadable(path, error))?;
+    Ok(start)
+}
+
+fn sniff(start: &[u8]) -> Option<Format> {
+    if start.starts_with(ZIP) || start.starts_with(EMPTY_ZIP) {
+        Some(Format::Npz)
+    } else if start.starts_with(NPY) {
+        Some(Format::Npy)
+    } else if start.starts_with(HDF5) {
+        Some(Format::Hdf5)
+    } else {
+        None
+    }
+}
+
+/// The first bytes of a file as a person would name them.
+fn in_words(start: &[u8]) -> String {
+    let known: [(&[u8], &str); 10] = [
+        (ZIP, "a zip archive (npz?)"),
+        (EMPTY_ZIP, "an empty zip archive"),
+        (NPY, "an npy array"),
+        (HDF5, "HDF5"),
+        (b"version https://git-lfs", "a Git LFS pointer, not the data (run `git lfs pull`)"),
+        (b"<!DOCTYPE", "a web page"),
+        (b"<html", "a web page"),
+        (b"\x1f\x8b", "gzip data (decompress it first)"),
+        (b"\x80", "a Python pickle"),
+        (b"PAR1", "Parquet (save as csv or npz first)"),
+    ];
+    if let Some((_, words)) = known.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return (*words).to_owned();
+    }
+    if let Ok(text) = str::from_utf8(start) {
+        return format!("the text `{}`", shortened(text.lines().next().unwrap_or("")));
+    }
+    let bytes: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    format!("the bytes {}", bytes.join(" "))
+}

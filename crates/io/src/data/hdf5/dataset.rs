@@ -1,0 +1,162 @@
+//! One HDF5 dataset as numbers.
+
+use ::hdf5_pure::{
+    Chunk, Dataset, Datatype, DatatypeByteOrder, FixedPointLayout, FloatingPointLayout,
+};
+
+use super::failed;
+use crate::data::dtype::{Dtype, Kind};
+use crate::data::origin::Origin;
+use crate::error::{DataError, shaped, shortened};
+
+/// A dataset of real numbers in one or two dimensions, not read yet.
+pub(super) struct Numbers {
+    dataset: Dataset,
+    dtype: Dtype,
+    key: String,
+    pub shape: Vec<u64>,
+    pub rows: usize,
+    pub columns: usize,
+}
+
+/// Bytes decoded at a time; whole chunks in any case, so that none is decompressed twice.
+const WINDOW: usize = 1 << 20;
+
+impl Numbers {
+    /// Checks type, shape and size, before anything is allocated.
+    pub fn of(dataset: Dataset, key: &str, origin: &Origin<'_>) -> Result<Self, DataError> {
+        let shape = dataset.shape().map_err(|error| failed(origin, error))?;
+        let datatype = dataset.datatype().map_err(|error| failed(origin, error))?;
+        let dtype = dtype_of(&datatype).ok_or_else(|| DataError::Dtype {
+            path: origin.path.to_path_buf(),
+            key: key.to_owned(),
+            dtype: shortened(&datatype.to_string()),
+        })?;
+        let (rows, columns) = origin.matrix_shape(key, &shape)?;
+
+        // Deflate shrinks to no less than 1/1032. Beyond that (and some slack for filters of
+        // constant data) the shape is damaged, or the array was never written.
+        let length = std::fs::metadata(origin.path).map_or(0, |metadata| metadata.len());
+        let claimed = (rows as u64 * columns as u64).saturating_mul(dtype.size() as u64);
+        if claimed > length.saturating_mul(1100).saturating_add(1 << 26) {
+            let detail = format!("{claimed} bytes, which a file of {length} bytes cannot hold");
+            return Err(origin.too_large(key, &shape, detail));
+        }
+        check_chunks(&dataset, length, key, origin)?;
+        Ok(Self { dataset, dtype, key: key.to_owned(), shape, rows, columns })
+    }
+
+    /// Appends the first `rows` rows to `values`.
+    pub fn read_into(
+        &self,
+        rows: usize,
+        values: &mut Vec<f64>,
+        origin: &Origin<'_>,
+    ) -> Result<(), DataError> {
+        let chunk_rows = match self.dataset.chunk_shape() {
+            Ok(Some(chunk)) => chunk.first().map_or(1, |&rows| rows.max(1) as usize),
+            Ok(None) => 1,
+            Err(error) => return Err(failed(origin, error)),
+        };
+        let row_bytes = (self.columns * self.dtype.size()).max(1);
+        let window = (WINDOW / row_bytes).max(1).div_ceil(chunk_rows).saturating_mul(chunk_rows);
+        let mut start = 0;
+        while start < rows {
+            let count = window.min(rows - start);
+            let bytes = self
+                .dataset
+                .read_raw_rows(start as u64, count as u64)
+                .map_err(|error| failed(origin, error))?;
+            if bytes.len() != count * row_bytes {
+                return Err(origin.corrupt(format!(
+                    "rows {start} to {} of `{}` have {} bytes instead of {}",
+                    start + count,
+                    self.key,
+                    bytes.len(),
+                    count * row_bytes
+                )));
+            }
+            self.dtype.decode(&bytes, |value| values.push(value));
+            start += count;
+        }
+        Ok(())
+    }
+}
+
+/// Checks what hdf5-pure 0.47 believes of the chunk index: it makes room for a chunk of the size
+/// claimed, up to 4 GiB, before it finds that the bytes are not there, and adds to the offsets.
+fn check_chunks(
+    dataset: &Dataset,
+    length: u64,
+    key: &str,
+    origin: &Origin<'_>,
+) -> Result<(), DataError> {
+    const MAX_OFFSET: u64 = 1 << 48;
+    // An index that cannot be listed is left to the read itself to refuse.
+    let chunks = if dataset.is_chunked() { dataset.chunks().unwrap_or_default() } else { vec![] };
+    for Chunk { offset, address, storage_size, .. } in chunks {
+        if address.saturating_add(storage_size) > length {
+            return Err(origin.corrupt(format!(
+                "a chunk of `{key}` at byte {address} claims {storage_size} bytes, \
+                 in a file of {length}"
+            )));
+        }
+        if offset.iter().any(|&start| start > MAX_OFFSET) {
+            return Err(origin.corrupt(format!("a chunk of `{key}` starts at {}", shaped(&offset))));
+        }
+    }
+    Ok(())
+}
+
+const BINARY16: FloatingPointLayout = FloatingPointLayout {
+    bit_offset: 0,
+    bit_precision: 16,
+    exponent_location: 10,
+    exponent_size: 5,
+    mantissa_location: 0,
+    mantissa_size: 10,
+    exponent_bias: 15,
+};
+
+/// The layout of a stored number; `None` unless it fills its bytes in the usual way.
+fn dtype_of(datatype: &Datatype) -> Option<Dtype> {
+    let (kind, order) = match *datatype {
+        Datatype::FloatingPoint { size, byte_order, layout } => {
+            let kind = match (size, layout) {
+                (2, BINARY16) => Kind::F16,
+                (4, FloatingPointLayout::IEEE754_BINARY32) => Kind::F32,
+                (8, FloatingPointLayout::IEEE754_BINARY64) => Kind::F64,
+                _ => return None,
+            };
+            (kind, byte_order)
+        }
+        Datatype::FixedPoint { size, byte_order, layout } => {
+            let FixedPointLayout { signed, bit_offset: 0, bit_precision } = layout else {
+                return None;
+            };
+            let kind = match (signed, size, bit_precision) {
+                (true, 1, 8) => Kind::I8,
+                (true, 2, 16) => Kind::I16,
+                (true, 4, 32) => Kind::I32,
+                (true, 8, 64) => Kind::I64,
+                (false, 1, 8) => Kind::U8,
+                (false, 2, 16) => Kind::U16,
+                (false, 4, 32) => Kind::U32,
+                (false, 8, 64) => Kind::U64,
+                _ => return None,
+            };
+            (kind, byte_order)
+        }
+        // h5py writes bool as an enumeration of FALSE and TRUE.
+        Datatype::Enumeration { size, ref base_type, .. } => {
+            return dtype_of(base_type).filter(|base| base.size() == size as usize);
+        }
+        _ => return None,
+    };
+    let big_endian = match order {
+        DatatypeByteOrder::LittleEndian => false,
+        DatatypeByteOrder::BigEndian => true,
+        DatatypeByteOrder::Vax => return None,
+    };
+    Some(Dtype { kind, big_endian })
+}

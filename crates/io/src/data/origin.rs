@@ -1,0 +1,77 @@
+//! Where a value being read comes from, so that every error can say so.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+use crate::error::DataError;
+
+/// A file being read as a format.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub path: &'a Path,
+    pub format: &'static str,
+}
+
+impl Origin<'_> {
+    /// The bytes are not what the format asks for.
+    pub fn corrupt(&self, detail: impl Display) -> DataError {
+        DataError::Corrupt {
+            path: self.path.to_path_buf(),
+            format: self.format,
+            detail: detail.to_string(),
+        }
+    }
+
+    /// A read failed: the system's fault if it gave an error number, the file's otherwise.
+    pub fn read_failed(&self, what: &str, source: io::Error) -> DataError {
+        if source.raw_os_error().is_some() {
+            return DataError::Unreadable { path: self.path.to_path_buf(), source };
+        }
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            return self.corrupt(format!("{what}: the data ends early"));
+        }
+        self.corrupt(format!("{what}: {source}"))
+    }
+
+    /// The shape as N × d: 1-D is a single column.
+    pub fn matrix_shape(&self, key: &str, shape: &[u64]) -> Result<(usize, usize), DataError> {
+        let (rows, columns) = match *shape {
+            [rows] => (rows, 1),
+            [rows, columns] => (rows, columns),
+            _ => {
+                return Err(DataError::Dimensions {
+                    path: self.path.to_path_buf(),
+                    key: key.to_owned(),
+                    shape: shape.to_vec(),
+                });
+            }
+        };
+        match (usize::try_from(rows), usize::try_from(columns)) {
+            // The product must fit as well, in bytes of f64.
+            (Ok(r), Ok(c)) if r.checked_mul(c).is_some_and(|n| n <= isize::MAX as usize / 8) => {
+                Ok((r, c))
+            }
+            _ => Err(self.too_large(key, shape, "more than a machine can address")),
+        }
+    }
+
+    pub fn too_large(&self, key: &str, shape: &[u64], detail: impl Display) -> DataError {
+        DataError::TooLarge {
+            path: self.path.to_path_buf(),
+            key: key.to_owned(),
+            shape: shape.to_vec(),
+            detail: detail.to_string(),
+        }
+    }
+
+    /// Room for all values, or an error where an ordinary `Vec` would abort the process.
+    pub fn reserve(&self, key: &str, shape: &[u64], count: usize) -> Result<Vec<f64>, DataError> {
+        let mut values = Vec::new();
+        values.try_reserve_exact(count).map_err(|_| {
+            let gib = count as f64 * 8.0 / (1u64 << 30) as f64;
+            self.too_large(key, shape, format!("{gib:.1} GiB as f64: more memory than there is"))
+        })?;
+        Ok(values)
+    }
+}

@@ -1,0 +1,196 @@
+//! Decisions to npz, npy or csv, whole or not at all.
+//!
+//! The bytes go to a temporary file in the target's folder, which takes the target's name only
+//! once everything is on disk.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use ::zip::write::SimpleFileOptions;
+use ::zip::{CompressionMethod, ZipWriter};
+use ndarray::ArrayView2;
+
+use super::format::ending;
+use crate::error::DataError;
+use latch::Latch;
+
+mod latch;
+
+/// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
+///
+/// `.npz` holds them under the key `decisions`, `.npy` as its array, `.csv` in the columns
+/// `decisions_0, decisions_1, …` with digits enough to read back the same numbers. On failure
+/// nothing at `path` has changed.
+#[allow(clippy::needless_pass_by_value, reason = "views are passed by value, as in ndarray")]
+pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), DataError> {
+    let encode: fn(&ArrayView2<f64>, &mut BufWriter<&File>) -> io::Result<()> =
+        match ending(path).as_deref() {
+            Some("npz") => |array, out| npz(array, out),
+            Some("npy") => |array, out| npy(array, out),
+            Some("csv") => |array, out| csv(array, out),
+            _ => return Err(DataError::WriteEnding { path: path.to_path_buf() }),
+        };
+    replace(path, |out| encode(&decisions, out))
+        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+}
+
+/// Gives `path` the bytes that `encode` writes, or leaves it as it was.
+fn replace(
+    path: &Path,
+    encode: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    // Through a symbolic link, the file it points to is replaced, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if target.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let folder = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    if !folder.is_dir() {
+        let message = format!("there is no folder `{}`", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".argwhy-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary files are private by default; the result should obey the umask instead.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(&folder).map_err(|e| without_temporary_name(&e))?;
+    let mut out = BufWriter::new(file.as_file());
+    encode(&mut out)?;
+    out.flush()?;
+    drop(out);
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    // The new name is durable once the folder is; file systems that cannot do this still have
+    // a complete file, so a refusal is not an error.
+    let _ = File::open(&folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// `tempfile` adds the path of a file the user never asked for to its messages.
+fn without_temporary_name(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), error.kind().to_string())
+}
+
+fn npz(array: &ArrayView2<f64>, out: &mut (impl Write + Seek)) -> io::Result<()> {
+    // Archives beyond 4 GiB need the long sizes; the header's length is far below the slack.
+    let large = array.len() as u64 * 8 > u64::from(u32::MAX) - (1 << 16);
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(large);
+    let mut archive = ZipWriter::new(Latch::new(out));
+    archive.start_file("decisions.npy", options)?;
+    npy(array, &mut archive)?;
+    archive.finish()?.into_result()
+}
+
+fn npy(array: &ArrayView2<f64>, out: &mut impl Write) -> io::Result<()> {
+    let (rows, columns) = array.dim();
+    let text =
+        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    // Magic, version and length take 10 bytes; the numbers start at a multiple of 64.
+    let padded = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&(padded as u16).to_le_bytes())?;
+    writeln!(out, "{text:<width$}", width = padded - 1)?;
+
+    let mut block = Vec::with_capacity(1 << 16);
+    for value in array {
+        block.extend_from_slice(&value.to_le_bytes());
+        if block.len() == 1 << 16 {
+            out.write_all(&block)?;
+            block.clear();
+        }
+    }
+    out.write_all(&block)
+}
+
+fn csv(array: &ArrayView2<f64>, out: &mut impl Write) -> io::Result<()> {
+    let header: Vec<String> = (0..array.ncols()).map(|i| format!("decisions_{i}")).collect();
+    writeln!(out, "{}", header.join(","))?;
+    for row in array.rows() {
+        for (i, value) in row.iter().enumerate() {
+            if i > 0 {
+                out.write_all(b",")?;
+            }
+            // The shortest digits that read back as the same f64.
+            write!(out, "{value:?}")?;
+        }
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_failure_half_way_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        fs::write(&path, "old").unwrap();
+        let failure = replace(&path, |out| {
+            out.write_all(&vec![b'x'; 1 << 20])?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failure.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+
+        replace(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn every_format_reports_a_full_disk() {
+        let array = ndarray::Array2::<f64>::ones((20, 2));
+        let mut whole = io::Cursor::new(Vec::new());
+        npz(&array.view(), &mut whole).unwrap();
+        for length in 0..whole.get_ref().len() {
+            let mut room = vec![0u8; length];
+            let failure = npz(&array.view(), &mut io::Cursor::new(&mut room[..]));
+            assert_eq!(failure.unwrap_err().kind(), io::ErrorKind::WriteZero);
+            let mut room = vec![0u8; length.min(100)];
+            assert!(npy(&array.view(), &mut &mut room[..]).is_err());
+            assert!(csv(&array.view(), &mut &mut room[..]).is_err());
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_files_are_not_private() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.csv"), folder.path().join("link.csv"));
+        fs::write(&real, "old").unwrap();
+        symlink(&real, &link).unwrap();
+        replace(&link, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+
+        // As permissive as a file made the ordinary way under the same umask.
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&real), mode(&plain));
+    }
+}

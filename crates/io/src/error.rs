@@ -1,0 +1,397 @@
+//! What can be wrong with a data file, in words a user can act on.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why data could not be read, selected or written.
+///
+/// Every message names the input, what was found in it, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// Nothing exists at the path.
+    #[error("no file or folder at `{}`; check the path", path.display())]
+    NotFound {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The operating system refused to hand over the bytes.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The path asked for.
+        path: PathBuf,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+    /// Neither a regular file nor a folder: a pipe, a socket, a device.
+    #[error("`{}` is neither a file nor a folder; save the data to a file first", path.display())]
+    NotAFile {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A file of no bytes.
+    #[error("`{}` is empty (0 bytes); fetch or write it again", path.display())]
+    Empty {
+        /// The empty file.
+        path: PathBuf,
+    },
+    /// Neither the ending nor the first bytes name a format.
+    #[error(
+        "cannot tell the format of `{}`: it starts with {seen}; \
+         give a file ending in .npz, .npy, .csv, .tsv, .hdf5 or .h5",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes, in words.
+        seen: String,
+    },
+    /// A folder without any of the layouts that can be read.
+    #[error(
+        "the folder `{}` holds no dataset: expected signals.npy and decisions.npy, \
+         observations.npy and actions.npy, or a Minari data/main_data.hdf5; found {}",
+        path.display(), listed(found)
+    )]
+    UnknownFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What lies in it.
+        found: Vec<String>,
+    },
+    /// The bytes are not a well-formed file of the format.
+    #[error(
+        "`{}` cannot be read as {format}: {detail}; \
+         it may be truncated or damaged, fetch or write it again",
+        path.display()
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The format it was read as.
+        format: &'static str,
+        /// What was seen.
+        detail: String,
+    },
+    /// A well-formed file that uses something this reader does not know.
+    #[error("`{}`: {detail}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What was seen, and what to do.
+        detail: String,
+    },
+    /// A key was asked for by name and is not there.
+    #[error(
+        "`{}` has no {role} under the key `{key}`; it holds {}: choose with --{role}",
+        path.display(), listed(found)
+    )]
+    KeyMissing {
+        /// The file.
+        path: PathBuf,
+        /// `signals` or `decisions`.
+        role: &'static str,
+        /// The key asked for.
+        key: String,
+        /// The keys in the file.
+        found: Vec<String>,
+    },
+    /// No key was asked for and none of the usual ones is there.
+    #[error(
+        "`{}` has no {expected}; it holds {}: name the keys with {choose}",
+        path.display(), listed(found)
+    )]
+    KeysAbsent {
+        /// The file.
+        path: PathBuf,
+        /// The usual keys, in words.
+        expected: &'static str,
+        /// The options that choose.
+        choose: &'static str,
+        /// The keys in the file.
+        found: Vec<String>,
+    },
+    /// No key was asked for and more than one usual key is there.
+    #[error(
+        "`{}` has {both}, so the choice is not clear; it holds {}: name the keys with {choose}",
+        path.display(), listed(found)
+    )]
+    KeysAmbiguous {
+        /// The file.
+        path: PathBuf,
+        /// The competing keys, in words.
+        both: &'static str,
+        /// The options that choose.
+        choose: &'static str,
+        /// The keys in the file.
+        found: Vec<String>,
+    },
+    /// An npy file holds one array, so the decisions have to come from another.
+    #[error(
+        "`{}` is a single array (the signals); give the decisions as a second file, \
+         --decisions FILE.npy",
+        path.display()
+    )]
+    NoDecisions {
+        /// The npy file.
+        path: PathBuf,
+    },
+    /// A group where an array was expected: a dictionary observation or action space.
+    #[error(
+        "`{key}` in `{}` is a group ({}), not an array: dictionary spaces are not supported; \
+         name one array inside it, or flatten the space when recording",
+        path.display(), listed(members)
+    )]
+    NotAnArray {
+        /// The file.
+        path: PathBuf,
+        /// The key of the group.
+        key: String,
+        /// What lies in the group.
+        members: Vec<String>,
+    },
+    /// An array that is neither N nor N × d.
+    #[error(
+        "`{key}` in `{}` has shape {} ({}-D); expected N rows of numbers, \
+         that is 2-D, or 1-D for a single column",
+        path.display(), shaped(shape), shape.len()
+    )]
+    Dimensions {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// The shape found.
+        shape: Vec<u64>,
+    },
+    /// An array of something that is not a real number.
+    #[error(
+        "`{key}` in `{}` has dtype {dtype}; \
+         expected bool, integers or floats of at most 64 bits, convert it first",
+        path.display()
+    )]
+    Dtype {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// The dtype found.
+        dtype: String,
+    },
+    /// A shape the file cannot back, or the machine cannot hold.
+    #[error("`{key}` in `{}` has shape {}, {detail}", path.display(), shaped(shape))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// The shape claimed.
+        shape: Vec<u64>,
+        /// Why it cannot be, and what to do.
+        detail: String,
+    },
+    /// An array without rows or without columns.
+    #[error(
+        "`{key}` in `{}` has {rows} rows and {columns} columns; at least one of each is needed",
+        path.display()
+    )]
+    NoValues {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Rows found.
+        rows: usize,
+        /// Columns found.
+        columns: usize,
+    },
+    /// Signals and decisions do not pair up.
+    #[error(
+        "`{}`: `{signals_key}` has {signals_rows} rows and `{decisions_key}` has \
+         {decisions_rows}; every signal needs exactly one decision",
+        path.display()
+    )]
+    RowCounts {
+        /// The file.
+        path: PathBuf,
+        /// The signals' key.
+        signals_key: String,
+        /// The signals' rows.
+        signals_rows: usize,
+        /// The decisions' key.
+        decisions_key: String,
+        /// The decisions' rows.
+        decisions_rows: usize,
+    },
+    /// NaN or infinity among the values.
+    #[error(
+        "`{key}` in `{}` has {count} value(s) that are NaN or infinite, the first ({value}) in \
+         row {row}, column {column} (counted from 0); remove or repair those rows",
+        path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Row of the first, from 0.
+        row: usize,
+        /// Column of the first, from 0.
+        column: usize,
+        /// The first.
+        value: f64,
+        /// How many in all.
+        count: usize,
+    },
+    /// The first line of a csv file is numbers.
+    #[error(
+        "`{}` has no header: its first line is numbers; \
+         add a line of column names, such as signals_0,signals_1,decisions_0",
+        path.display()
+    )]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The columns of a csv file cannot be told apart or put in order.
+    #[error("`{}`: {detail}", path.display())]
+    Columns {
+        /// The file.
+        path: PathBuf,
+        /// What was seen, and what to do.
+        detail: String,
+    },
+    /// A csv line of the wrong length.
+    #[error(
+        "`{}`, line {line}: {found} cells where the header has {expected}; \
+         repair or remove that line",
+        path.display()
+    )]
+    Ragged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Cells found.
+        found: usize,
+        /// Cells in the header.
+        expected: usize,
+    },
+    /// A csv cell that is not a number.
+    #[error(
+        "`{}`, line {line}, column `{column}`: {}; \
+         every cell needs a number with a decimal point",
+        path.display(), cell(text)
+    )]
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The column's name.
+        column: String,
+        /// What the cell holds.
+        text: String,
+    },
+    /// Episodes of one dataset that do not fit together.
+    #[error("`{}`, `{episode}`: {detail}", path.display())]
+    Episode {
+        /// The file.
+        path: PathBuf,
+        /// The episode's group.
+        episode: String,
+        /// What was seen, and what to do.
+        detail: String,
+    },
+    /// Row ranges that cannot be understood.
+    #[error(
+        "row range `{text}`: {detail}; \
+         write half-open ranges such as 0:5000,10000:15000, :100 or 100:"
+    )]
+    RowsSyntax {
+        /// The range as given.
+        text: String,
+        /// What is wrong with it.
+        detail: &'static str,
+    },
+    /// Two row ranges share rows.
+    #[error("row ranges `{first}` and `{second}` overlap; give every row at most once")]
+    RowsOverlap {
+        /// The range given first.
+        first: String,
+        /// The range given later.
+        second: String,
+    },
+    /// A row range beyond the data.
+    #[error("row range `{range}` reaches outside the data, which has {n_rows} rows")]
+    RowsOutside {
+        /// The range as given.
+        range: String,
+        /// Rows in the data.
+        n_rows: usize,
+    },
+    /// An output path whose ending names no format.
+    #[error(
+        "cannot tell which format to write to `{}`; use an ending of .npz, .npy or .csv",
+        path.display()
+    )]
+    WriteEnding {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Writing failed; what was at the path before is still there.
+    #[error("cannot write `{}`: {source}; nothing was changed there", path.display())]
+    Write {
+        /// The path asked for.
+        path: PathBuf,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+}
+
+/// At most this many names are listed; a csv file may have thousands of columns.
+const MAX_LISTED: usize = 24;
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return "nothing".to_owned();
+    }
+    let shown: Vec<String> =
+        names.iter().take(MAX_LISTED).map(|name| format!("`{}`", shortened(name))).collect();
+    let more = match names.len().saturating_sub(MAX_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    shown.join(", ") + &more
+}
+
+/// A shape as Python prints it: `()`, `(5,)`, `(5, 3)`.
+pub(crate) fn shaped(shape: &[u64]) -> String {
+    if let [only] = shape {
+        return format!("({only},)");
+    }
+    let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("({})", sizes.join(", "))
+}
+
+fn cell(text: &str) -> String {
+    if text.is_empty() {
+        "the cell is empty".to_owned()
+    } else {
+        format!("`{}` is not a number", shortened(text))
+    }
+}
+
+/// Text from a file, fit for one line of a terminal: no control characters, at most 60 characters.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX: usize = 60;
+    let mut short: String = text
+        .chars()
+        .take(MAX)
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    if text.chars().nth(MAX).is_some() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,12 @@
+//! Files in, arrays out: the readers and writers of argwhy.
+//!
+//! In: a path to npz, npy, csv, tsv or hdf5 data (or a folder of them). Out: `signals`
+//! (n_samples × signal_dim) and `decisions` (n_samples × decision_dim), both f64, finite, row for
+//! row. Files are treated as hostile: whatever the bytes, the answer is a [`Loaded`] or a
+//! [`DataError`] that says what to do, never a panic or a runaway allocation.
+
+pub mod data;
+pub mod error;
+
+pub use data::{DataRequest, Loaded, RowRanges, load, write_decisions};
+pub use error::DataError;
