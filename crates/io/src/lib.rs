@@ -1,4 +1,4 @@
-//! Files in, arrays out: the readers and writers of argwhy.
+//! Files in, arrays out, and models both ways: the readers and writers of argwhy.
 //!
 //! In: a path to npz, npy, csv, tsv or hdf5 data (or a folder of them). Out: `signals`
 //! (n_samples × signal_dim) and `decisions` (n_samples × decision_dim), both f64, finite, row for
@@ -7,6 +7,8 @@
 
 pub mod data;
 pub mod error;
+pub mod model;
 
-pub use data::{DataRequest, Loaded, RowRanges, load, write_decisions};
+pub use data::{DataRequest, Loaded, RowRanges, load, write_decisions, write_whole};
 pub use error::DataError;
+pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

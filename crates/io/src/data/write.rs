@@ -35,6 +35,11 @@ pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), Da
         .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }
 
+/// Gives `path` these bytes, or leaves it as it was.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, |out| out.write_all(bytes))
+}
+
 /// Gives `path` the bytes that `encode` writes, or leaves it as it was.
 fn replace(
     path: &Path,

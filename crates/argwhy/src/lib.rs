@@ -1,0 +1,40 @@
+//! **From argmin to why.** An expert decides by minimising something nobody wrote down, inside limits that everybody knows.
+//! From what it saw (signals) and what it decided (decisions) this crate recovers that objective as a kernel model, with
+//! a duality-gap certificate, and then decides like the expert in new situations, always inside the limits.
+//!
+//! ```
+//! use argwhy::experts::{Expert, ExpertSettings, Quadrotor};
+//! use argwhy::{Dataset, FitSettings, Pipeline, Predictor};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pilot = Expert::new(Quadrotor::default(), ExpertSettings::default())?;
+//! let demos = pilot.demonstrations(400, 0)?; // what it saw, and how much thrust above hover it chose
+//! let bounds = Some(format!("{},{}", demos.lower[0], demos.upper[0]).parse()?);
+//! let data = Dataset::new(demos.signals, demos.decisions)?;
+//! let fit = Pipeline::new(FitSettings { bounds, ..FitSettings::default() })?.fit(&data)?;
+//! assert!(fit.model.record.certificate.relative_gap <= 1e-6); // proven, not hoped
+//! fit.save("pilot.argwhy")?;
+//! let decisions = Predictor::new(&fit.model)?.predict(data.signals())?;
+//! assert!(decisions.rows().into_iter().all(|u| fit.model.set.contains(&u.to_vec())));
+//! # std::fs::remove_file("pilot.argwhy")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`FitSettings`] has every option with its default. [`load`](argwhy_io::load) reads npz, npy, csv and HDF5 files into
+//! arrays; [`load_model`](argwhy_io::load_model) and [`Fit::save`] keep models. The mathematics is in [`argwhy_core`], layer
+//! by layer.
+
+pub mod error;
+pub mod experts;
+pub mod machine;
+pub mod pipeline;
+pub mod plan;
+pub mod settings;
+
+pub use argwhy_core::{self as core, Dataset, DecisionSet, Kernel, Model, Predictor};
+pub use argwhy_io::{self as io, StoredModel, load, load_model};
+pub use error::Error;
+pub use pipeline::{Fit, Pipeline, Progress, Silent};
+pub use plan::Plan;
+pub use settings::FitSettings;

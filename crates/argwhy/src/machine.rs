@@ -1,0 +1,23 @@
+//! What the machine tells about itself.
+
+use std::fs;
+
+/// Highest resident memory of this process so far, in bytes; none where the system does not tell.
+pub fn peak_memory_bytes() -> Option<u64> {
+    kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// Memory that could be had right now, in bytes; none where the system does not tell.
+pub fn available_memory_bytes() -> Option<u64> {
+    kibibytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// Cores this process may use.
+pub fn n_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn kibibytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,160 @@
+//! The whole way, wired once: data → features → operator → problem → solver → model.
+
+use crate::error::Error;
+use crate::machine::peak_memory_bytes;
+use crate::plan::{Plan, Sizes};
+use crate::settings::{FitSettings, SolverKind};
+use argwhy_core::decision_set::{Outside, admit};
+use argwhy_core::features::FeatureMap;
+use argwhy_core::operator::HostOperator;
+use argwhy_core::problem::Problem;
+use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, newton};
+use argwhy_core::{Dataset, Model};
+use ndarray::{Axis, s};
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+use std::time::Instant;
+
+/// Fits models by one set of settings.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    settings: FitSettings,
+}
+
+/// A fitted model and how it came about.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The model.
+    pub model: Model,
+    /// Everything the solver found, for those who want more than the model.
+    pub outcome: Outcome,
+    /// What was planned.
+    pub plan: Plan,
+    /// Decisions of the expert that were outside their limits.
+    pub outside: Outside,
+    /// Rows of the data the model was trained on, in order.
+    pub rows: Vec<usize>,
+    settings: FitSettings,
+}
+
+/// Follows a fit: the plan first, then the solver.
+pub trait Progress: Observer {
+    /// What the fit will take, before it starts.
+    fn on_plan(&mut self, _plan: &Plan, _sizes: &Sizes, _outside: &Outside) {}
+}
+
+/// Follows nothing.
+pub struct Silent;
+
+impl Observer for Silent {}
+impl Progress for Silent {}
+
+/// Rows a plan's time estimate is measured on.
+const PROBE: usize = 960;
+
+impl Pipeline {
+    /// Checks the settings.
+    pub fn new(settings: FitSettings) -> Result<Self, Error> {
+        settings.validate()?;
+        Ok(Self { settings })
+    }
+
+    /// Fits on all rows.
+    pub fn fit(&self, data: &Dataset) -> Result<Fit, Error> {
+        self.fit_rows(data, &[0..data.n_samples()], &mut Silent)
+    }
+
+    /// Fits on the listed rows, in their order; the features' statistics come from all rows of `data`.
+    pub fn fit_rows(
+        &self,
+        data: &Dataset,
+        ranges: &[Range<usize>],
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let n_threads = self.settings.threads.unwrap_or(0);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(n_threads)
+            .build()
+            .map_err(|e| Error::Threads { n_threads, why: e.to_string() })?;
+        pool.install(|| self.fit_here(data, ranges, progress))
+    }
+
+    fn fit_here(
+        &self,
+        data: &Dataset,
+        ranges: &[Range<usize>],
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let start = Instant::now();
+        let settings = &self.settings;
+        let rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
+        if let Some(&row) = rows.iter().find(|&&row| row >= data.n_samples()) {
+            return Err(Error::Row { row, n_rows: data.n_samples() });
+        }
+        let mut decisions = data.decisions().select(Axis(0), &rows);
+        let set = settings.decision_set(decisions.ncols())?;
+        let outside = admit(decisions.view_mut(), &set, settings.infeasible, |i| rows[i])?;
+        let problem = Problem::new(decisions.view(), set, settings.regularization)?;
+        drop(decisions);
+
+        let signal_dim = data.signals().ncols();
+        let sizes = Sizes {
+            n_loaded: data.n_samples(),
+            n_samples: rows.len(),
+            signal_dim,
+            decision_dim: problem.decision_dim(),
+            n_features: settings.features.n_features(signal_dim),
+        };
+        let mut plan = Plan::new(settings, sizes)?;
+        let features = FeatureMap::fit(settings.feature_settings(), data.signals())?;
+        let kernel = settings.kernel_for(features.n_features());
+        let signals = data.signals().select(Axis(0), &rows);
+        let values = features.transform(signals.view())?;
+        plan.estimate(kernel, values.slice(s![..PROBE.min(rows.len()), ..]), sizes);
+        progress.on_plan(&plan, &sizes, &outside);
+
+        let operator = HostOperator::new(values.view(), kernel, plan.precision, plan.operator)?;
+        drop(values);
+        let mut outcome = match settings.solver {
+            SolverKind::Newton => {
+                let newton_settings =
+                    NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
+                let mut observer = Forward(progress);
+                newton::solve(&problem, &operator, &newton_settings, settings.seed, &mut observer)?
+            }
+        };
+        drop(operator);
+        outcome.seconds = start.elapsed().as_secs_f64();
+        let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
+        let mut model =
+            Model::from_outcome(&problem, &outcome, features, kernel, signals.view(), &numbers);
+        model.record.peak_memory_bytes = peak_memory_bytes();
+        Ok(Fit { model, outcome, plan, outside, rows, settings: settings.clone() })
+    }
+}
+
+/// The solver's side of a [`Progress`].
+struct Forward<'a>(&'a mut (dyn Progress + Send));
+
+impl Observer for Forward<'_> {
+    fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
+        self.0.on_iteration(iteration)
+    }
+    fn poll(&mut self) -> ControlFlow<()> {
+        self.0.poll()
+    }
+}
+
+impl Fit {
+    /// Writes the model with its settings, whole or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let settings = serde_json::to_value(&self.settings)
+            .map_err(|e| Error::Settings { why: e.to_string() })?;
+        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)
+    }
+
+    /// The settings of the fit.
+    pub fn settings(&self) -> &FitSettings {
+        &self.settings
+    }
+}

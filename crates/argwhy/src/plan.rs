@@ -1,0 +1,163 @@
+//! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's rank, memory, time.
+
+use crate::settings::{FitSettings, MemorySize, OperatorChoice};
+use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
+use argwhy_core::solver::newton;
+use argwhy_core::{Error, Kernel};
+use ndarray::{Array2, ArrayView2};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Sizes a plan follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Rows loaded.
+    pub n_loaded: usize,
+    /// Rows trained on.
+    pub n_samples: usize,
+    /// Entries of a signal.
+    pub signal_dim: usize,
+    /// Entries of a decision.
+    pub decision_dim: usize,
+    /// Features of a signal.
+    pub n_features: usize,
+}
+
+/// The plan of a fit.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Plan {
+    /// How kernel values are held.
+    pub operator: OperatorKind,
+    /// Their precision while iterating.
+    pub precision: Precision,
+    /// Largest rank of the preconditioner.
+    pub max_rank: usize,
+    /// Peak memory expected of the whole process, in bytes.
+    pub memory_bytes: u64,
+    /// The limit it must stay under.
+    pub limit_bytes: u64,
+    /// Rough time expected, in seconds.
+    pub seconds: f64,
+}
+
+/// The program itself, its threads' stacks, and what the allocator keeps.
+const PROCESS_BYTES: u64 = 28 << 20;
+/// Ranks below this help no more than they cost.
+const LEAST_RANK: usize = 32;
+/// Products with the kernel matrix that a fit usually takes.
+const USUAL_PRODUCTS: f64 = 80.0;
+
+impl Plan {
+    /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
+    pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
+        let limit = settings.memory.0;
+        let full_rank = settings.newton().rank_for(sizes.n_samples);
+        let memory = |kind, rank| memory_bytes(sizes, settings.precision, kind, rank);
+        let kinds: &[OperatorKind] = match settings.operator {
+            OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
+            OperatorChoice::Stored => &[OperatorKind::Stored],
+            OperatorChoice::Tiled => &[OperatorKind::Tiled],
+        };
+        let least_rank = full_rank.min(LEAST_RANK);
+        for &kind in kinds {
+            // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
+            let last = kinds.last() == Some(&kind);
+            let lowest = if last { least_rank } else { (full_rank / 2).max(least_rank) };
+            let mut rank = full_rank;
+            while rank > lowest && memory(kind, rank) > limit {
+                rank = (rank * 9 / 10).max(lowest);
+            }
+            if memory(kind, rank) <= limit {
+                return Ok(Self {
+                    operator: kind,
+                    precision: settings.precision,
+                    max_rank: rank,
+                    memory_bytes: memory(kind, rank),
+                    limit_bytes: limit,
+                    seconds: 0.0,
+                });
+            }
+        }
+        let kind = kinds[kinds.len() - 1];
+        Err(Error::Memory {
+            limit: settings.memory.to_string(),
+            // Rounded up so that the number given is one that works.
+            least: MemorySize(memory(kind, least_rank).next_multiple_of(1 << 20)).to_string(),
+            n_samples: sizes.n_samples,
+            n_features: sizes.n_features,
+        })
+    }
+
+    /// Fills in the expected time by timing a small product on `features`' first rows.
+    pub fn estimate(&mut self, kernel: Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
+        let n = features.nrows();
+        let time = |kind: OperatorKind| -> f64 {
+            let Ok(operator) = HostOperator::new(features, kernel, self.precision, kind) else {
+                return 0.0;
+            };
+            let v = Array2::from_elem((sizes.decision_dim, n), 1.0);
+            let mut out = Array2::zeros(v.dim());
+            let start = Instant::now();
+            if operator.apply(v.view(), out.view_mut()).is_err() {
+                return 0.0;
+            }
+            start.elapsed().as_secs_f64()
+        };
+        let scale = (sizes.n_samples as f64 / n as f64).powi(2);
+        let product = scale * time(self.operator);
+        let build = scale * time(OperatorKind::Tiled);
+        // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
+        let (n, r) = (sizes.n_samples as f64, self.max_rank as f64);
+        let flops = n * r * r * 1.5 + USUAL_PRODUCTS * 2.0 * n * r * sizes.decision_dim as f64;
+        let cores = rayon::current_num_threads() as f64;
+        self.seconds = build + USUAL_PRODUCTS * product + flops / (5e9 * cores);
+    }
+}
+
+fn memory_bytes(sizes: Sizes, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {
+    let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features } = sizes;
+    let numbers = n_loaded * (signal_dim + decision_dim)
+        + n_samples * (signal_dim + decision_dim)
+        + n_samples * n_features;
+    PROCESS_BYTES
+        + (numbers * size_of::<f64>()) as u64
+        + HostOperator::bytes(n_samples, n_features, precision, kind)
+        + newton::bytes(n_samples, decision_dim, rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(n_samples: usize) -> Sizes {
+        Sizes { n_loaded: n_samples, n_samples, signal_dim: 11, decision_dim: 3, n_features: 78 }
+    }
+
+    fn with(memory: &str, operator: OperatorChoice) -> FitSettings {
+        FitSettings { memory: memory.parse().unwrap(), operator, ..FitSettings::default() }
+    }
+
+    #[test]
+    fn stores_what_fits_and_recomputes_what_does_not() {
+        let plan = |n, memory| Plan::new(&with(memory, OperatorChoice::Auto), sizes(n)).unwrap();
+        assert_eq!(plan(5000, "2GiB").operator, OperatorKind::Stored);
+        assert_eq!(plan(100_000, "2GiB").operator, OperatorKind::Tiled);
+        for (n, memory) in [(5000, "2GiB"), (5000, "100MiB"), (100_000, "2GiB"), (20_000, "300MB")]
+        {
+            let plan = plan(n, memory);
+            assert!(plan.memory_bytes <= plan.limit_bytes, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_too_small_names_one_that_works() {
+        for operator in [OperatorChoice::Auto, OperatorChoice::Stored] {
+            let Err(Error::Memory { least, .. }) =
+                Plan::new(&with("1MiB", operator), sizes(20_000))
+            else {
+                panic!("1 MiB is not enough")
+            };
+            assert!(Plan::new(&with(&least, operator), sizes(20_000)).is_ok(), "{least}");
+        }
+    }
+}

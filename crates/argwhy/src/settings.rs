@@ -1,0 +1,251 @@
+//! Everything a fit can be told, with its defaults: the one place they live.
+//!
+//! Names are those of the command's options, of the config file and of the model file. Values that people write by hand
+//! (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them.
+
+mod values;
+
+pub use values::{Gamma, MemorySize, Numbers};
+
+use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
+use argwhy_core::features::{Expansion, FeatureSettings, Normalization};
+use argwhy_core::operator::Precision;
+use argwhy_core::solver::NewtonSettings;
+use argwhy_core::{Error, Kernel};
+use serde::{Deserialize, Serialize};
+
+/// Settings of a fit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FitSettings {
+    /// Functions of the signal that are features.
+    pub features: Expansion,
+    /// How features are scaled.
+    pub normalize: Normalization,
+    /// Features are cut to ±clip.
+    pub clip: f64,
+    /// The kernel's kind.
+    pub kernel: KernelKind,
+    /// The kernel's inverse width; automatic is 1/(number of features).
+    pub gamma: Gamma,
+    /// One lower and one upper limit for all dimensions.
+    pub bounds: Option<Numbers>,
+    /// Lower limits, one a dimension.
+    pub lower: Option<Numbers>,
+    /// Upper limits, one a dimension.
+    pub upper: Option<Numbers>,
+    /// Says that there are no limits on purpose.
+    pub unbounded: bool,
+    /// What to do with decisions outside the limits.
+    pub infeasible: Infeasible,
+    /// k: the weight of simplicity.
+    pub regularization: f64,
+    /// The algorithm.
+    pub solver: SolverKind,
+    /// Relative duality gap to reach.
+    pub tol: f64,
+    /// Steps at most.
+    pub max_iterations: usize,
+    /// Seconds at most.
+    pub time_limit: Option<f64>,
+    /// Memory the whole process may take.
+    pub memory: MemorySize,
+    /// Threads; none means one a core.
+    pub threads: Option<usize>,
+    /// Precision of kernel values while iterating.
+    pub precision: Precision,
+    /// Whether kernel values are kept.
+    pub operator: OperatorChoice,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for FitSettings {
+    fn default() -> Self {
+        let features = FeatureSettings::default();
+        let newton = NewtonSettings::default();
+        Self {
+            features: features.expansion,
+            normalize: features.normalization,
+            clip: features.clip,
+            kernel: KernelKind::default(),
+            gamma: Gamma::Auto,
+            bounds: None,
+            lower: None,
+            upper: None,
+            unbounded: false,
+            infeasible: Infeasible::default(),
+            regularization: 1e-6,
+            solver: SolverKind::default(),
+            tol: newton.tol,
+            max_iterations: newton.max_iterations,
+            time_limit: newton.time_limit,
+            memory: MemorySize(2 << 30),
+            threads: None,
+            precision: Precision::default(),
+            operator: OperatorChoice::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// Kernels by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelKind {
+    /// exp(−γ‖a − b‖²).
+    #[default]
+    Rbf,
+    /// exp(−γ‖a − b‖₁).
+    Laplace,
+    /// aᵀb.
+    Linear,
+}
+
+/// Solvers by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SolverKind {
+    /// Semismooth Newton: exact, a handful of steps.
+    #[default]
+    Newton,
+}
+
+/// How kernel values are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperatorChoice {
+    /// Stored where they fit into the memory limit, else tiled.
+    #[default]
+    Auto,
+    /// Kept in memory.
+    Stored,
+    /// Recomputed for each product.
+    Tiled,
+}
+
+impl FitSettings {
+    /// Checks what can be checked without data.
+    pub fn validate(&self) -> Result<(), Error> {
+        let setting = |name, found: &dyn ToString, allowed| {
+            Err(Error::Setting { name, found: found.to_string(), allowed })
+        };
+        if !(self.regularization > 0.0 && self.regularization.is_finite()) {
+            return setting("regularization", &self.regularization, "a positive finite number");
+        }
+        if !(self.clip > 0.0) {
+            return setting("clip", &self.clip, "a positive number");
+        }
+        if self.threads == Some(0) {
+            return setting("threads", &0, "1 or more; leave it out to use every core");
+        }
+        let limits =
+            [self.bounds.is_some(), self.lower.is_some() || self.upper.is_some(), self.unbounded];
+        if limits.iter().filter(|given| **given).count() > 1 {
+            return setting(
+                "limits",
+                &"more than one of bounds, lower/upper and unbounded",
+                "one of them",
+            );
+        }
+        if let Some(bounds) = &self.bounds {
+            let &[lower, upper] = bounds.0.as_slice() else {
+                return setting("bounds", bounds, "two numbers LO,HI");
+            };
+            DecisionSet::bounds(1, lower, upper)?;
+        }
+        self.kernel_for(1).validate()?;
+        self.newton().validate()
+    }
+
+    /// The kernel on `n_features` features.
+    pub fn kernel_for(&self, n_features: usize) -> Kernel {
+        let gamma = self.gamma.value(n_features);
+        match self.kernel {
+            KernelKind::Rbf => Kernel::Rbf { gamma },
+            KernelKind::Laplace => Kernel::Laplace { gamma },
+            KernelKind::Linear => Kernel::Linear,
+        }
+    }
+
+    /// The set of decisions with `decision_dim` entries.
+    pub fn decision_set(&self, decision_dim: usize) -> Result<DecisionSet, Error> {
+        if let Some(bounds) = &self.bounds {
+            return match bounds.0.as_slice() {
+                &[lower, upper] => DecisionSet::bounds(decision_dim, lower, upper),
+                _ => Err(Error::Setting {
+                    name: "bounds",
+                    found: bounds.to_string(),
+                    allowed: "two numbers LO,HI",
+                }),
+            };
+        }
+        let expand = |what, numbers: &Option<Numbers>, infinite: f64| match numbers {
+            None => Ok(vec![infinite; decision_dim]),
+            Some(Numbers(values)) if values.len() == decision_dim => Ok(values.clone()),
+            Some(Numbers(values)) => Err(Error::Width {
+                what,
+                owner: "a decision",
+                expected: decision_dim,
+                found: values.len(),
+            }),
+        };
+        let lower = expand("the list of lower limits", &self.lower, f64::NEG_INFINITY)?;
+        let upper = expand("the list of upper limits", &self.upper, f64::INFINITY)?;
+        Ok(DecisionSet::Box(BoxLimits::new(lower, upper)?))
+    }
+
+    /// The feature map's part.
+    pub fn feature_settings(&self) -> FeatureSettings {
+        FeatureSettings { expansion: self.features, normalization: self.normalize, clip: self.clip }
+    }
+
+    /// The solver's part.
+    pub fn newton(&self) -> NewtonSettings {
+        NewtonSettings {
+            tol: self.tol,
+            max_iterations: self.max_iterations,
+            time_limit: self.time_limit,
+            max_rank: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_survive_json() {
+        let settings = FitSettings {
+            gamma: Gamma::Value(0.25),
+            lower: Some(Numbers(vec![f64::NEG_INFINITY, 0.1])),
+            upper: Some(Numbers(vec![1.0, f64::INFINITY])),
+            time_limit: Some(1.5),
+            ..FitSettings::default()
+        };
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<FitSettings>(&text).unwrap(), settings);
+        assert!(serde_json::from_str::<FitSettings>(r#"{"regularisation": 1}"#).is_err());
+    }
+
+    #[test]
+    fn bad_settings_name_themselves() {
+        let default = FitSettings::default;
+        let bounds = |text: &str| Some(text.parse().unwrap());
+        for (settings, name) in [
+            (FitSettings { regularization: 0.0, ..default() }, "regularization"),
+            (FitSettings { clip: f64::NAN, ..default() }, "clip"),
+            (FitSettings { threads: Some(0), ..default() }, "threads"),
+            (FitSettings { tol: -1.0, ..default() }, "tol"),
+            (FitSettings { gamma: Gamma::Value(-1.0), ..default() }, "gamma"),
+            (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),
+            (FitSettings { bounds: bounds("1,-1"), ..default() }, "lower limit"),
+            (FitSettings { bounds: bounds("0,1"), unbounded: true, ..default() }, "limits"),
+        ] {
+            let message = settings.validate().unwrap_err().to_string();
+            assert!(message.contains(name), "{message}");
+        }
+        default().validate().unwrap();
+    }
+}

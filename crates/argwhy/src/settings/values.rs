@@ -1,0 +1,210 @@
+//! Values that people write by hand.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A kernel's inverse width, or the word `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gamma {
+    /// 1/(number of features).
+    Auto,
+    /// This value.
+    Value(f64),
+}
+
+impl Gamma {
+    /// The value on `n_features` features.
+    pub fn value(self, n_features: usize) -> f64 {
+        match self {
+            Self::Auto => 1.0 / n_features as f64,
+            Self::Value(gamma) => gamma,
+        }
+    }
+}
+
+impl FromStr for Gamma {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::Value).map_err(|_| "expected `auto` or a positive number".to_owned())
+    }
+}
+
+impl fmt::Display for Gamma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Value(gamma) => gamma.fmt(f),
+        }
+    }
+}
+
+/// An amount of memory: bytes, or with a unit (`512MiB`, `2GiB`, `1.5GB`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemorySize(pub u64);
+
+const UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+impl FromStr for MemorySize {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected an amount such as 512MiB, 2GiB or a number of bytes".to_owned();
+        let text = text.trim();
+        let (number, unit) = UNITS
+            .iter()
+            .find_map(|(name, bytes)| {
+                let cut = text.len().checked_sub(name.len())?;
+                let (number, unit) = text.split_at_checked(cut)?;
+                unit.eq_ignore_ascii_case(name).then_some((number, *bytes))
+            })
+            .unwrap_or((text, 1));
+        let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+        let bytes = number * unit as f64;
+        if bytes.is_finite() && (1.0..1e18).contains(&bytes) {
+            Ok(Self(bytes as u64))
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let binary = UNITS[..4].iter().rev().find(|(_, bytes)| self.0 >= *bytes);
+        match binary {
+            None => write!(f, "{}B", self.0),
+            Some((name, bytes)) if self.0.is_multiple_of(*bytes) => {
+                write!(f, "{}{name}", self.0 / bytes)
+            }
+            Some((name, bytes)) => write!(f, "{:.1}{name}", self.0 as f64 / *bytes as f64),
+        }
+    }
+}
+
+/// A list of numbers, `inf` and `-inf` included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers(pub Vec<f64>);
+
+impl FromStr for Numbers {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split(',')
+            .map(|part| match part.trim().parse::<f64>() {
+                Ok(value) if !value.is_nan() => Ok(value),
+                _ => Err(format!("`{part}` is not a number; expected a list such as -1,0.5,inf")),
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, value) in self.0.iter().enumerate() {
+            write!(f, "{}{value}", if i > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// What JSON and TOML can hold in place of a hand-written value.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Raw {
+    Integer(i64),
+    Number(f64),
+    Text(String),
+    List(Vec<Raw>),
+}
+
+impl Raw {
+    fn text(self) -> String {
+        match self {
+            Self::Integer(value) => value.to_string(),
+            Self::Number(value) => value.to_string(),
+            Self::Text(text) => text,
+            Self::List(list) => list.into_iter().map(Self::text).collect::<Vec<_>>().join(","),
+        }
+    }
+}
+
+macro_rules! read_as_written {
+    ($($name:ident),*) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Raw::deserialize(deserializer)?.text().parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+read_as_written!(Gamma, MemorySize, Numbers);
+
+impl Serialize for Gamma {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Value(gamma) => serializer.serialize_f64(*gamma),
+        }
+    }
+}
+
+impl Serialize for MemorySize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_reads_and_prints() {
+        for (text, bytes) in [
+            ("2GiB", 2 << 30),
+            ("512 MiB", 512 << 20),
+            ("1.5gb", 1_500_000_000),
+            ("300MB", 300_000_000),
+            ("4096", 4096),
+            ("64kib", 64 << 10),
+        ] {
+            assert_eq!(text.parse::<MemorySize>(), Ok(MemorySize(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "-1GiB", "two", "nan", "inf", "0", "1e40", "€"] {
+            assert!(text.parse::<MemorySize>().is_err(), "{text}");
+        }
+        assert_eq!(MemorySize(2 << 30).to_string(), "2GiB");
+        assert_eq!(MemorySize(1_610_612_736).to_string(), "1.5GiB");
+        assert_eq!(MemorySize(100).to_string(), "100B");
+    }
+
+    #[test]
+    fn lists_read_from_text_and_from_arrays() {
+        let expected = Numbers(vec![-1.0, 0.5, f64::INFINITY]);
+        assert_eq!("-1, 0.5,inf".parse(), Ok(expected.clone()));
+        assert_eq!(serde_json::from_str::<Numbers>(r#"[-1, 0.5, "inf"]"#).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Numbers>(r#""-1,0.5,inf""#).unwrap(), expected);
+        assert!("1,,2".parse::<Numbers>().is_err());
+        assert!("nan".parse::<Numbers>().is_err());
+    }
+}

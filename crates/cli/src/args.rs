@@ -1,0 +1,292 @@
+//! The words of the command line. What they mean is decided in `config`; defaults live in [`FitSettings`] alone.
+
+use argwhy::FitSettings;
+use argwhy::core::decision_set::Infeasible;
+use argwhy::core::features::{Expansion, Normalization};
+use argwhy::core::operator::Precision;
+use argwhy::io::RowRanges;
+use argwhy::settings::{Gamma, KernelKind, MemorySize, Numbers, OperatorChoice, SolverKind};
+use clap::{Args, Parser, Subcommand};
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use std::path::PathBuf;
+
+/// Recover the objective behind an expert's decisions, with a proof of optimality, and decide like the expert.
+#[derive(Parser)]
+#[command(name = "argwhy", version, propagate_version = true, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Learn a model from signals and decisions
+    Fit(Box<FitArgs>),
+    /// Decide on new signals
+    Predict(PredictArgs),
+    /// Compare a model's decisions with an expert's
+    Evaluate(EvaluateArgs),
+    /// Show what is inside a model
+    Inspect(InspectArgs),
+    /// Learn from a bundled expert, end to end, with a report
+    Demo(DemoArgs),
+    /// Measure how fast a model decides on this machine
+    Bench(BenchArgs),
+    /// Check that this machine is all right
+    Doctor(DoctorArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy fit hopper.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
+  argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 -o dispatch.argwhy --report fit.html
+
+Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
+pub struct FitArgs {
+    /// Signals and decisions: npz, npy, csv, tsv, hdf5 (D4RL, Minari) or a folder of them
+    pub data: PathBuf,
+    /// Where to write the model
+    #[arg(short, long, value_name = "MODEL")]
+    pub output: PathBuf,
+    /// Options from a TOML file, by the same names; the command line wins
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: FitOptions,
+}
+
+/// Everything `fit` can be told, on the command line or in a config file.
+#[derive(Args, Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FitOptions {
+    /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
+    #[arg(long, value_name = "KEY", help_heading = "Data")]
+    pub signals: Option<String>,
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    #[arg(long, value_name = "KEY", help_heading = "Data")]
+    pub decisions: Option<String>,
+    /// Rows to train on, half-open; feature statistics still come from all rows. All rows if not given
+    #[arg(long, value_name = "0:5000,10000:15000", help_heading = "Data")]
+    pub rows: Option<RowRanges>,
+
+    /// Functions of the signal: poly2 (all monomials up to degree two) or raw
+    #[arg(long, value_parser = named::<Expansion>, help_heading = "Features and kernel")]
+    pub features: Option<Expansion>,
+    /// Scaling of the features: zscore or none
+    #[arg(long, value_parser = named::<Normalization>, help_heading = "Features and kernel")]
+    pub normalize: Option<Normalization>,
+    /// Features are cut to ±CLIP
+    #[arg(long, help_heading = "Features and kernel")]
+    pub clip: Option<f64>,
+    /// Kernel: rbf, laplace or linear
+    #[arg(long, value_parser = named::<KernelKind>, help_heading = "Features and kernel")]
+    pub kernel: Option<KernelKind>,
+    /// Inverse width of the kernel; auto is 1/(number of features)
+    #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
+    pub gamma: Option<Gamma>,
+
+    /// One lower and one upper limit for every dimension of a decision
+    #[arg(long, value_name = "LO,HI", allow_hyphen_values = true, help_heading = "Decisions",
+          conflicts_with_all = ["lower", "upper", "unbounded"])]
+    pub bounds: Option<Numbers>,
+    /// Lower limits, one a dimension; -inf for none
+    #[arg(
+        long,
+        value_name = "A,B,C",
+        allow_hyphen_values = true,
+        help_heading = "Decisions",
+        conflicts_with = "unbounded"
+    )]
+    pub lower: Option<Numbers>,
+    /// Upper limits, one a dimension; inf for none
+    #[arg(
+        long,
+        value_name = "A,B,C",
+        allow_hyphen_values = true,
+        help_heading = "Decisions",
+        conflicts_with = "unbounded"
+    )]
+    pub upper: Option<Numbers>,
+    /// Say that decisions have no limits (as is assumed, with a note, when none are given)
+    #[arg(long, help_heading = "Decisions")]
+    pub unbounded: bool,
+    /// Decisions outside their limits: error, clip or keep
+    #[arg(long, value_parser = named::<Infeasible>, help_heading = "Decisions")]
+    pub infeasible: Option<Infeasible>,
+
+    /// Weight of simplicity, k in the paper
+    #[arg(short = 'k', long, allow_negative_numbers = true, help_heading = "Problem and solver")]
+    pub regularization: Option<f64>,
+    /// Algorithm: newton
+    #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
+    pub solver: Option<SolverKind>,
+    /// Relative duality gap to reach
+    #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
+    pub tol: Option<f64>,
+    /// Steps at most
+    #[arg(long, value_name = "N", help_heading = "Problem and solver")]
+    pub max_iterations: Option<usize>,
+    /// Seconds at most; what is reached by then is saved. No limit if not given
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        help_heading = "Problem and solver"
+    )]
+    pub time_limit: Option<f64>,
+
+    /// Memory the whole process may take
+    #[arg(long, value_name = "2GiB", help_heading = "Machine")]
+    pub memory: Option<MemorySize>,
+    /// Threads; one a core if not given. The result does not depend on it
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub threads: Option<usize>,
+    /// Precision of kernel values while iterating: f32 or f64. Certificates are f64 always
+    #[arg(long, value_parser = named::<Precision>, help_heading = "Machine")]
+    pub precision: Option<Precision>,
+    /// Kernel values: stored, tiled (recomputed, little memory) or auto
+    #[arg(long, value_parser = named::<OperatorChoice>, help_heading = "Machine")]
+    pub operator: Option<OperatorChoice>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub seed: Option<u64>,
+
+    /// Print one JSON object with the result on stdout
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Write every step as a line of JSON
+    #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
+    pub trace: Option<PathBuf>,
+    /// Write a self-contained page with convergence, certificate and decisions
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// Where the rows of a command come from.
+#[derive(Args)]
+pub struct DataOptions {
+    /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
+    #[arg(long, value_name = "KEY")]
+    pub signals: Option<String>,
+    /// Rows to use, half-open; all if not given
+    #[arg(long, value_name = "0:5000,10000:15000")]
+    pub rows: Option<RowRanges>,
+    /// Threads; one a core if not given. The result does not depend on it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Args)]
+pub struct PredictArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Signals to decide on; with --jsonl lines of {"signal": [..]}, from stdin if not given
+    #[arg(required_unless_present = "jsonl")]
+    pub data: Option<PathBuf>,
+    /// Where to write the decisions: .npz, .npy or .csv; with --jsonl stdout if not given
+    #[arg(short, long, value_name = "OUT", required_unless_present = "jsonl")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    /// Also compare with these decisions, on stderr
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out
+    #[arg(long, conflicts_with_all = ["signals", "decisions", "threads"])]
+    pub jsonl: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct EvaluateArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Signals with the expert's decisions
+    pub data: PathBuf,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct InspectArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct DemoArgs {
+    /// Which expert: quadrotor (a model-predictive pilot of a planar quadrotor)
+    #[arg(default_value = "quadrotor", value_parser = ["quadrotor"])]
+    pub name: String,
+    /// Folder for report, data and models
+    #[arg(short, long, value_name = "FOLDER", default_value = "argwhy-demo")]
+    pub output: PathBuf,
+    /// Seed of the demonstrations
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct BenchArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads a closed choice by the names it has in files; the error lists them.
+fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, ValueError> {
+    T::deserialize(StrDeserializer::new(text))
+}
+
+/// Adds to each option of `fit` the default that [`FitSettings`] holds for it.
+pub fn with_defaults(command: clap::Command) -> clap::Command {
+    let Ok(serde_json::Value::Object(defaults)) = serde_json::to_value(FitSettings::default())
+    else {
+        return command;
+    };
+    let memory = FitSettings::default().memory.to_string();
+    command.mut_subcommand("fit", |fit| {
+        fit.mut_args(|arg| {
+            let name = arg.get_id().as_str().replace('_', "-");
+            let default = match defaults.get(&name) {
+                None | Some(serde_json::Value::Null | serde_json::Value::Bool(_)) => return arg,
+                Some(_) if name == "memory" => memory.clone(),
+                Some(serde_json::Value::String(text)) => text.clone(),
+                Some(serde_json::Value::Number(number)) => {
+                    number.as_f64().map_or_else(|| number.to_string(), |value| value.to_string())
+                }
+                Some(other) => other.to_string(),
+            };
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help} [default: {default}]"))
+        })
+    })
+}

@@ -1,0 +1,105 @@
+//! `argwhy bench`: how fast a model decides on this machine.
+
+use super::{on_threads, print, print_json};
+use crate::End;
+use crate::args::BenchArgs;
+use crate::error::CliError;
+use argwhy::{Model, Predictor};
+use ndarray::Array2;
+use serde::Serialize;
+use std::time::Instant;
+
+const SINGLE: usize = 5000;
+const WARM_UP: usize = 500;
+const BATCH: usize = 10_000;
+const BATCH_RUNS: usize = 5;
+
+#[derive(Serialize)]
+struct Speed {
+    n_support: usize,
+    feature_dim: usize,
+    single_us_p50: f64,
+    single_us_p90: f64,
+    single_us_p99: f64,
+    single_us_max: f64,
+    batch: usize,
+    batch_us_core: f64,
+    batch_per_second: f64,
+    threads: usize,
+    isa: &'static str,
+}
+
+/// Signals like those of the training data: support signals in turn, or zeros where there is no support.
+fn signals(model: &Model, n: usize) -> Array2<f64> {
+    let support = &model.support_signals;
+    Array2::from_shape_fn((n, model.features.signal_dim()), |(i, j)| {
+        if support.nrows() == 0 { 0.0 } else { support[[i * 7919 % support.nrows(), j]] }
+    })
+}
+
+pub fn run(args: &BenchArgs) -> Result<End, CliError> {
+    let model = argwhy::load_model(&args.model)?.model;
+    let predictor = Predictor::new(&model)?;
+
+    let questions = signals(&model, SINGLE + WARM_UP);
+    let mut scratch = predictor.scratch();
+    let mut decision = vec![0.0; predictor.decision_dim()];
+    let mut micros = Vec::with_capacity(SINGLE);
+    for (i, signal) in questions.rows().into_iter().enumerate() {
+        let signal = signal.to_vec();
+        let start = Instant::now();
+        predictor.decide(&signal, &mut scratch, &mut decision)?;
+        if i >= WARM_UP {
+            micros.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    micros.sort_by(f64::total_cmp);
+    let percentile = |p: usize| micros[(micros.len() - 1) * p / 100];
+
+    let batch = signals(&model, BATCH);
+    // On one core, so that the time is core time; the rate is then measured on all of them.
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..BATCH_RUNS {
+        for (threads, best) in [Some(1), None].into_iter().zip(&mut best) {
+            let elapsed = on_threads(threads, || {
+                let start = Instant::now();
+                predictor.predict(batch.view()).map(|_| start.elapsed().as_secs_f64())
+            })??;
+            *best = best.min(elapsed);
+        }
+    }
+    let speed = Speed {
+        n_support: model.n_support(),
+        feature_dim: model.features.n_features(),
+        single_us_p50: percentile(50),
+        single_us_p90: percentile(90),
+        single_us_p99: percentile(99),
+        single_us_max: percentile(100),
+        batch: BATCH,
+        batch_us_core: best[0] * 1e6 / BATCH as f64,
+        batch_per_second: BATCH as f64 / best[1],
+        threads: argwhy::machine::n_cores(),
+        isa: argwhy::core::linalg::simd::Isa::detect().name(),
+    };
+    if args.json {
+        print_json(&speed)?;
+    } else {
+        print(&format!(
+            "{} support points, {} features, {} on {} threads\n\
+             one decision        {:.1} µs median, {:.1} p90, {:.1} p99, {:.1} largest of {SINGLE}\n\
+             {} at once       {:.2} µs of one core each, {:.0} a second on all cores\n",
+            speed.n_support,
+            speed.feature_dim,
+            speed.isa,
+            speed.threads,
+            speed.single_us_p50,
+            speed.single_us_p90,
+            speed.single_us_p99,
+            speed.single_us_max,
+            speed.batch,
+            speed.batch_us_core,
+            speed.batch_per_second,
+        ))?;
+    }
+    Ok(End::Done)
+}

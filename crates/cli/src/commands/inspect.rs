@@ -1,0 +1,84 @@
+//! `argwhy inspect`: what a model file holds.
+
+use super::fit::FitResult;
+use super::{print, print_json};
+use crate::End;
+use crate::args::InspectArgs;
+use crate::error::CliError;
+use argwhy::settings::MemorySize;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What `inspect --json` prints: the fields of `fit --json` and more.
+#[derive(Serialize)]
+struct Inspection {
+    #[serde(flatten)]
+    fit: FitResult,
+    settings: serde_json::Value,
+    theta_uu: Vec<Vec<f64>>,
+    kernel: argwhy::Kernel,
+    signal_dim: usize,
+    decision_set: argwhy::DecisionSet,
+    support_rows: Vec<u64>,
+    version: String,
+}
+
+pub fn run(args: &InspectArgs) -> Result<End, CliError> {
+    let stored = argwhy::load_model(&args.model)?;
+    let model = &stored.model;
+    let dim = model.decision_dim();
+    if args.json {
+        let theta_uu =
+            (0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+        print_json(&Inspection {
+            fit: FitResult::of(model, &args.model),
+            settings: stored.settings,
+            theta_uu,
+            kernel: model.kernel,
+            signal_dim: model.features.signal_dim(),
+            decision_set: model.set.clone(),
+            support_rows: model.support_rows.clone(),
+            version: stored.version,
+        })?;
+        return Ok(End::Done);
+    }
+    let record = &model.record;
+    let c = record.certificate;
+    let mut text = String::new();
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<18}{value}");
+    };
+    line("status", &record.status.name());
+    line("objective", &format!("{:.10}", c.objective));
+    line("primal, dual", &format!("{:.10}, {:.10}", c.primal, c.dual));
+    line("gap", &format!("{:.2e} (relative {:.2e})", c.gap, c.relative_gap));
+    line("regularization", &record.regularization);
+    line("samples", &format!("{}, {} carry weight", record.n_samples, model.n_support()));
+    line(
+        "signals",
+        &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
+    );
+    line("kernel", &format!("{:?}", model.kernel));
+    let limits = model.set.limits();
+    for j in 0..dim {
+        line(
+            if j == 0 { "decision limits" } else { "" },
+            &format!("{} ≤ u{j} ≤ {}", limits.lower()[j], limits.upper()[j]),
+        );
+    }
+    line(
+        "fit",
+        &format!(
+            "{} steps, {} kernel products, {:.2} s, peak memory {}",
+            record.iterations,
+            record.kernel_products,
+            record.seconds,
+            record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
+        ),
+    );
+    line("written by", &format!("argwhy {}", stored.version));
+    line("settings", &stored.settings);
+    print(&text)?;
+    Ok(End::Done)
+}

@@ -1,0 +1,80 @@
+//! One file a command.
+
+pub mod bench;
+pub mod demo;
+pub mod doctor;
+pub mod evaluate;
+pub mod fit;
+pub mod inspect;
+pub mod predict;
+
+use crate::args::DataOptions;
+use crate::error::CliError;
+use argwhy::io::{DataRequest, RowRanges};
+use ndarray::{Array2, Axis};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+/// Prints one JSON object on a line of its own.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| CliError::Stdout(e.into()))?;
+    text.push('\n');
+    print(&text)
+}
+
+fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+}
+
+/// The ranges asked for, or all rows.
+fn resolve(rows: Option<&RowRanges>, n_rows: usize) -> Result<Vec<Range<usize>>, CliError> {
+    match rows {
+        Some(rows) => Ok(rows.resolve(n_rows)?),
+        None => Ok(vec![0..n_rows; 1]),
+    }
+}
+
+/// Signals and, where a key or the caller wants them, decisions of the rows asked for.
+fn load_rows(
+    path: &Path,
+    options: &DataOptions,
+    decisions: Option<&String>,
+    want_decisions: bool,
+) -> Result<(Array2<f64>, Option<Array2<f64>>), CliError> {
+    let request = DataRequest {
+        signals: options.signals.clone(),
+        decisions: decisions.cloned(),
+        want_decisions,
+    };
+    let loaded = argwhy::load(path, &request)?;
+    if options.rows.is_none() {
+        return Ok((loaded.signals, loaded.decisions));
+    }
+    let rows: Vec<usize> =
+        resolve(options.rows.as_ref(), loaded.signals.nrows())?.into_iter().flatten().collect();
+    Ok((
+        loaded.signals.select(Axis(0), &rows),
+        loaded.decisions.map(|decisions| decisions.select(Axis(0), &rows)),
+    ))
+}
+
+/// Runs `work` on as many threads as asked for.
+fn on_threads<T: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, CliError> {
+    if threads == Some(0) {
+        return Err(CliError::Usage(
+            "threads is 0; allowed: 1 or more, or leave it out to use every core".to_owned(),
+        ));
+    }
+    let n_threads = threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads)
+        .build()
+        .map_err(|e| argwhy::Error::Threads { n_threads, why: e.to_string() })?;
+    Ok(pool.install(work))
+}

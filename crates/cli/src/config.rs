@@ -1,0 +1,143 @@
+//! What the words mean: command line over config file over defaults.
+
+use crate::args::{FitArgs, FitOptions};
+use crate::error::CliError;
+use argwhy::FitSettings;
+use std::fs;
+use std::path::Path;
+
+/// Options of the config file, overridden by those of the command line.
+pub fn options(args: &FitArgs) -> Result<FitOptions, CliError> {
+    match &args.config {
+        Some(path) => Ok(merge(args.options.clone(), read(path)?)),
+        None => Ok(args.options.clone()),
+    }
+}
+
+fn read(path: &Path) -> Result<FitOptions, CliError> {
+    let wrong = |why: String| CliError::Config { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
+    toml::from_str(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))
+}
+
+macro_rules! either {
+    ($first:ident, $second:ident, $($field:ident),*) => {
+        FitOptions { $($field: $first.$field.or($second.$field),)* ..$first }
+    };
+}
+
+fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
+    let limited =
+        line.bounds.is_some() || line.lower.is_some() || line.upper.is_some() || line.unbounded;
+    if limited {
+        // Limits belong together: one of them on the command line replaces all of the file's.
+        (file.bounds, file.lower, file.upper, file.unbounded) = (None, None, None, false);
+    }
+    let flags =
+        (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
+    let merged = either!(
+        line,
+        file,
+        signals,
+        decisions,
+        rows,
+        features,
+        normalize,
+        clip,
+        kernel,
+        gamma,
+        bounds,
+        lower,
+        upper,
+        infeasible,
+        regularization,
+        solver,
+        tol,
+        max_iterations,
+        time_limit,
+        memory,
+        threads,
+        precision,
+        operator,
+        seed,
+        trace,
+        report
+    );
+    FitOptions { unbounded: flags.0, json: flags.1, quiet: flags.2, ..merged }
+}
+
+/// Settings with every option filled in.
+pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
+    let default = FitSettings::default();
+    let o = options.clone();
+    let settings = FitSettings {
+        features: o.features.unwrap_or(default.features),
+        normalize: o.normalize.unwrap_or(default.normalize),
+        clip: o.clip.unwrap_or(default.clip),
+        kernel: o.kernel.unwrap_or(default.kernel),
+        gamma: o.gamma.unwrap_or(default.gamma),
+        bounds: o.bounds,
+        lower: o.lower,
+        upper: o.upper,
+        unbounded: o.unbounded,
+        infeasible: o.infeasible.unwrap_or(default.infeasible),
+        regularization: o.regularization.unwrap_or(default.regularization),
+        solver: o.solver.unwrap_or(default.solver),
+        tol: o.tol.unwrap_or(default.tol),
+        max_iterations: o.max_iterations.unwrap_or(default.max_iterations),
+        time_limit: o.time_limit.or(default.time_limit),
+        memory: o.memory.unwrap_or(default.memory),
+        threads: o.threads.or(default.threads),
+        precision: o.precision.unwrap_or(default.precision),
+        operator: o.operator.unwrap_or(default.operator),
+        seed: o.seed.unwrap_or(default.seed),
+    };
+    settings.validate()?;
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> FitOptions {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_command_line_wins_and_limits_go_together() {
+        let line = FitOptions {
+            tol: Some(1e-9),
+            upper: Some("3".parse().unwrap()),
+            ..FitOptions::default()
+        };
+        let merged = merge(line, file("tol = 1e-3\nseed = 7\nbounds = [-1, 1]\njson = true"));
+        let settings = settings(&merged).unwrap();
+        assert_eq!((settings.tol, settings.seed, merged.json), (1e-9, 7, true));
+        assert_eq!(settings.bounds, None);
+        assert_eq!(settings.upper.unwrap().0, [3.0]);
+    }
+
+    #[test]
+    fn nothing_said_means_the_defaults() {
+        assert_eq!(settings(&FitOptions::default()).unwrap(), FitSettings::default());
+    }
+
+    /// Every setting can be said in a config file under the name it is stored with.
+    #[test]
+    fn a_stored_setting_is_a_config_file() {
+        let stored = FitSettings {
+            bounds: Some("-1,1".parse().unwrap()),
+            time_limit: Some(9.0),
+            threads: Some(2),
+            ..FitSettings::default()
+        };
+        let text = toml::to_string(&stored).unwrap();
+        assert_eq!(settings(&file(&text)).unwrap(), stored);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(toml::from_str::<FitOptions>("regularisation = 1").is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! The `argwhy` command: arguments → plan → one of `commands/`. Data goes to stdout, everything else to stderr.
+
+mod args;
+mod commands;
+mod config;
+mod error;
+mod interrupt;
+mod pages;
+mod progress;
+mod report;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, FromArgMatches};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// How a command that did not fail ended.
+enum End {
+    /// Everything asked for is done.
+    Done,
+    /// A fit stopped short of its tolerance; what it reached is saved.
+    Short,
+}
+
+fn main() -> ExitCode {
+    let matches = args::with_defaults(Cli::command()).get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let ended = match cli.command {
+        Command::Fit(args) => commands::fit::run(*args),
+        Command::Predict(args) => commands::predict::run(&args),
+        Command::Evaluate(args) => commands::evaluate::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
+        Command::Bench(args) => commands::bench::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
+    };
+    match ended {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Short) => ExitCode::from(1),
+        // A reader that went away (`argwhy … | head`) is no error worth a message.
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            // If stderr is gone too there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

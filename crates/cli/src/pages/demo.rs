@@ -1,0 +1,160 @@
+//! The report of `argwhy demo`.
+
+use super::sections;
+use crate::commands::demo::Story;
+use crate::error::CliError;
+use crate::report::{
+    Figure, Histogram, LineChart, PathChart, ReportError, Section, Series, Table, number,
+};
+
+/// Flights drawn as paths.
+const DRAWN: usize = 4;
+
+/// One page about the whole way from demonstrations to flights.
+pub fn page(story: &Story) -> Result<String, CliError> {
+    draw(story).map_err(|e| CliError::Report(e.to_string()))
+}
+
+fn draw(story: &Story) -> Result<String, ReportError> {
+    let subtitle = format!(
+        "{} decisions of a model-predictive pilot of a planar quadrotor, two rotors, each between {} and {} N of hover",
+        story.demos.signals.nrows(),
+        number(story.demos.lower[0]),
+        number(story.demos.upper[0]),
+    );
+    let page = sections::header("Learning a pilot's objective", &subtitle, &story.fit)
+        .tile(
+            "Cost above the expert's",
+            format!("{:.2} %", 100.0 * story.flights.excess_model()),
+            format!("clipped kernel ridge {:.2} %", 100.0 * story.flights.excess_ridge()),
+        )
+        .section(comparison(story)?)
+        .section(flights(story)?)
+        .section(
+            sections::decisions(
+                "Decisions on states nobody has shown",
+                "Held-out states: the expert's thrust against the model's, beside plain kernel ridge regression cut to the limits.",
+                story.held_out.decisions.view(),
+                &[("argwhy", story.predicted.view()), ("clipped ridge", story.ridge.view())],
+            )?
+            .table(sections::limits(&story.fit.model.set, story.demos.decisions.view())),
+        )
+        .section(sections::convergence(&story.history, &story.fit)?)
+        .section(sections::certificate(&story.fit))
+        .section(sections::weights(&story.fit)?)
+        .section(sections::settings(&story.fit));
+    page.footer(format!(
+        "argwhy {} · argwhy demo quadrotor --seed {}",
+        env!("CARGO_PKG_VERSION"),
+        story.seed
+    ))
+    .render()
+}
+
+fn comparison(story: &Story) -> Result<Section, ReportError> {
+    let f = &story.flights;
+    let row =
+        |name: &str, rmse: Option<f64>, costs: &[f64], crashed: usize, excess: Option<f64>| {
+            let mean = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
+            [
+                name.to_owned(),
+                rmse.map_or("–".to_owned(), |v| format!("{v:.4}")),
+                format!("{mean:.2}"),
+                excess.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v)),
+                crashed.to_string(),
+            ]
+        };
+    let table = Table::new([
+        "controller",
+        "decision error (rmse, N)",
+        "mean true cost of a flight",
+        "above the expert",
+        "crashes",
+    ])
+    .row(row("expert (model-predictive)", None, &f.expert_costs, f.expert_crashes, None))
+    .row(row(
+        "argwhy",
+        Some(story.rmse_model),
+        &f.model_costs,
+        f.model_crashes,
+        Some(f.excess_model()),
+    ))
+    .row(row(
+        "kernel ridge, clipped",
+        Some(story.rmse_ridge),
+        &f.ridge_costs,
+        f.ridge_crashes,
+        Some(f.excess_ridge()),
+    ))
+    .caption(format!(
+        "{} held-out flights, charged by the expert's own objective",
+        f.expert_costs.len()
+    ));
+    let excess = |costs: &[f64]| -> Vec<f64> {
+        costs
+            .iter()
+            .zip(&f.expert_costs)
+            .map(|(c, e)| 100.0 * (c / e - 1.0))
+            .filter(|v| *v < 100.0)
+            .collect()
+    };
+    let histogram = Histogram::new("cost above the expert's, %")
+        .series("argwhy", excess(&f.model_costs))
+        .series("clipped ridge", excess(&f.ridge_costs))
+        .render()?;
+    Ok(Section::new("What knowing the limits is worth")
+        .text(
+            "The expert's true objective is known here, so every flight can be charged by it. Kernel ridge regression has the same \
+             kernel, the same data and the same regularization; it takes decisions at a limit at face value and has to bend \
+             its function to them. Inverse optimization knows that a limit was in the way and asks what was wanted.",
+        )
+        .table(table)
+        .figure(Figure::new(histogram, "Extra cost of each held-out flight (flights at twice the expert's cost or more are left out).").wide()))
+}
+
+fn flights(story: &Story) -> Result<Section, ReportError> {
+    let mut section = Section::new("Flights from starts nobody has shown").text(
+        "The learned controller in closed loop with the nonlinear plant, against the expert, each from the same start to the target at \
+         the origin.",
+    );
+    for (i, drawn) in story.drawn.iter().take(DRAWN).enumerate() {
+        let path = |states: &ndarray::Array2<f64>| -> Vec<(f64, f64)> {
+            states.rows().into_iter().map(|s| (s[0], s[1])).collect()
+        };
+        let chart = PathChart::new("x, m", "z, m")
+            .series(Series::new("expert", path(&drawn.expert.states)))
+            .series(Series::new("argwhy", path(&drawn.model.states)))
+            .series(Series::new("clipped ridge", path(&drawn.ridge.states)))
+            .target(0.0, 0.0)
+            .render()?;
+        let caption = format!(
+            "Flight {}: true cost {:.1} (expert), {:.1} (argwhy), {:.1} (clipped ridge).",
+            i + 1,
+            drawn.expert.total_cost,
+            drawn.model.total_cost,
+            drawn.ridge.total_cost
+        );
+        section = section.figure(Figure::new(chart, caption));
+    }
+    if let Some(first) = story.drawn.first() {
+        for rotor in 0..2 {
+            let thrust = |inputs: &ndarray::Array2<f64>| -> Vec<(f64, f64)> {
+                inputs
+                    .column(rotor)
+                    .iter()
+                    .enumerate()
+                    .map(|(t, u)| (t as f64 * story.dt, *u))
+                    .collect()
+            };
+            let chart = LineChart::new("time, s", "thrust above hover, N")
+                .series(Series::new("expert", thrust(&first.expert.inputs)))
+                .series(Series::new("argwhy", thrust(&first.model.inputs)))
+                .series(Series::new("clipped ridge", thrust(&first.ridge.inputs)))
+                .level(story.demos.upper[rotor], "upper limit")
+                .level(story.demos.lower[rotor], "lower limit")
+                .render()?;
+            section = section.figure(Figure::new(chart, format!("Flight 1, rotor {rotor}.")));
+        }
+    }
+    Ok(section)
+}

@@ -1,0 +1,200 @@
+//! Parts that every report about a fit has.
+
+use crate::report::{
+    BarChart, Details, Figure, Histogram, LineChart, Page, ReportError, ScatterChart, Section,
+    Series, Table, Tone, number,
+};
+use argwhy::core::solver::{Iteration, Status};
+use argwhy::settings::MemorySize;
+use argwhy::{DecisionSet, Fit};
+use ndarray::ArrayView2;
+
+/// Header: what was fitted, whether it is solved, and the numbers people ask for first.
+pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
+    let record = &fit.model.record;
+    let c = record.certificate;
+    let (badge, tone) = match record.status {
+        Status::Solved => ("solved", Tone::Good),
+        Status::Stalled => ("stalled", Tone::Caution),
+        Status::MaxIterations | Status::TimeLimit | Status::Interrupted => {
+            ("stopped early", Tone::Caution)
+        }
+    };
+    let sentence = format!(
+        "The optimum lies between {} and {}: a relative gap of {:.1e}, recomputed in double precision.",
+        number(c.dual),
+        number(c.primal),
+        c.relative_gap
+    );
+    Page::new(title)
+        .subtitle(subtitle)
+        .verdict(tone, badge, sentence)
+        .tile("Objective", format!("{:.8}", c.objective), "the paper's (9) at the model")
+        .tile("Relative gap", format!("{:.1e}", c.relative_gap), "proven, not estimated")
+        .tile(
+            "Samples with weight",
+            fit.model.n_support().to_string(),
+            format!("of {}", record.n_samples),
+        )
+        .tile(
+            "Time",
+            format!("{:.2} s", record.seconds),
+            format!("{} steps, {} kernel products", record.iterations, record.kernel_products),
+        )
+        .tile(
+            "Peak memory",
+            record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
+            format!("limit {}", MemorySize(fit.plan.limit_bytes)),
+        )
+}
+
+/// The gap step by step.
+pub fn convergence(history: &[Iteration], fit: &Fit) -> Result<Section, ReportError> {
+    let gap =
+        Series::new("relative gap", history.iter().map(|i| (i.iteration as f64, i.relative_gap)));
+    let violation =
+        Series::new("largest violation", history.iter().map(|i| (i.iteration as f64, i.violation)));
+    let chart = LineChart::new("Newton step", "relative gap, violation")
+        .log_y()
+        .markers()
+        .series(gap)
+        .series(violation)
+        .level(fit.settings().tol, "tolerance")
+        .render()?;
+    let mut table = Table::new([
+        "step",
+        "objective",
+        "relative gap",
+        "violation",
+        "free",
+        "products",
+        "seconds",
+    ]);
+    for i in history {
+        table = table.row([
+            format!("{}{}", i.iteration, if i.exact { "" } else { " (working precision)" }),
+            format!("{:.8}", i.objective),
+            format!("{:.1e}", i.relative_gap),
+            format!("{:.1e}", i.violation),
+            format!("{:.1} %", 100.0 * i.free),
+            i.kernel_products.to_string(),
+            format!("{:.2}", i.seconds),
+        ]);
+    }
+    Ok(Section::new("Convergence")
+        .text(
+            "Each step solves a linear system on the samples whose decision is not held by a limit. The gap is an upper \
+             bound on how far the objective is from its optimum; it may rise before the right samples are found.",
+        )
+        .figure(Figure::new(chart, "Relative duality gap and largest optimality violation after each step.").wide())
+        .details(Details::new("Every step").table(table)))
+}
+
+/// What the certificate says, in words and numbers.
+pub fn certificate(fit: &Fit) -> Section {
+    let c = fit.model.record.certificate;
+    let k = fit.model.record.regularization;
+    let table = Table::new(["quantity", "value"])
+        .row(["upper bound P(α)", &format!("{:.12}", c.primal)])
+        .row(["lower bound D(x)", &format!("{:.12}", c.dual)])
+        .row(["gap", &format!("{:.3e}", c.gap)])
+        .row(["relative gap", &format!("{:.3e}", c.relative_gap)])
+        .row(["objective (Q)(x)", &format!("{:.12}", c.objective)]);
+    let mut section = Section::new("Certificate").text(
+        "Both bounds are evaluated from their definitions with the double-precision kernel, at exactly the coefficients \
+         that are stored in the model. The optimum lies between them.",
+    );
+    if fit.model.kernel.is_shift_invariant() {
+        section = section.text(format!(
+            "Consequence: every decision of this model, on signals seen or not, is within {:.1e} of what the exact optimum \
+             would decide.",
+            c.prediction_bound(1.0, k)
+        ));
+    }
+    section.table(table)
+}
+
+/// Predicted against observed, a picture a dimension (the first six).
+pub fn decisions(
+    title: &str,
+    text: &str,
+    observed: ArrayView2<'_, f64>,
+    series: &[(&str, ArrayView2<'_, f64>)],
+) -> Result<Section, ReportError> {
+    let mut section = Section::new(title).text(text);
+    for j in 0..observed.ncols().min(6) {
+        let mut chart = ScatterChart::new("expert", "model").equal_axes().diagonal();
+        for (name, predicted) in series {
+            let points = observed.column(j).to_vec().into_iter().zip(predicted.column(j).to_vec());
+            chart = chart.series(Series::new(*name, points));
+        }
+        let caption =
+            format!("Dimension {j}: on the diagonal the model decides as the expert did.");
+        section = section.figure(Figure::new(chart.render()?, caption));
+    }
+    Ok(section)
+}
+
+/// Which samples carry weight.
+pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
+    let model = &fit.model;
+    let sizes: Vec<f64> = model
+        .coefficients
+        .rows()
+        .into_iter()
+        .map(|row| row.iter().map(|a| a * a).sum::<f64>().sqrt())
+        .collect();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
+    let n_samples = model.record.n_samples;
+    let silent = n_samples - model.n_support();
+    let histogram = Histogram::new("‖α_i‖, the weight of a sample")
+        .series("samples", sizes.iter().copied())
+        .render()?;
+    let mut bars = BarChart::new("‖α_i‖");
+    for &i in order.iter().take(15) {
+        bars = bars.bar(format!("row {}", model.support_rows[i]), sizes[i]);
+    }
+    let total: f64 = sizes.iter().sum();
+    let mut running = 0.0;
+    let half = order
+        .iter()
+        .take_while(|&&i| {
+            running += sizes[i];
+            running <= 0.5 * total
+        })
+        .count();
+    Ok(Section::new("Which samples carry weight")
+        .text(format!(
+            "{silent} of {n_samples} samples have no weight: their decision sits on a limit and the learned objective would \
+             push it further, so the limit alone explains it. Half of all weight is on {half} samples.",
+        ))
+        .figure(Figure::new(histogram, "How large the weights are."))
+        .figure(Figure::new(bars.render()?, "The heaviest samples, by their row in the data.")))
+}
+
+/// How often each dimension sits on a limit.
+pub fn limits(set: &DecisionSet, observed: ArrayView2<'_, f64>) -> Table {
+    let limits = set.limits();
+    let mut table = Table::new(["dimension", "lower", "upper", "expert at a limit"]);
+    for j in 0..observed.ncols() {
+        let (lower, upper) = (limits.lower()[j], limits.upper()[j]);
+        let column = observed.column(j);
+        let at = column.iter().filter(|u| **u <= lower || **u >= upper).count();
+        table = table.row([
+            j.to_string(),
+            number(lower),
+            number(upper),
+            format!("{:.1} %", 100.0 * at as f64 / column.len().max(1) as f64),
+        ]);
+    }
+    table
+}
+
+/// Settings, as stored in the model.
+pub fn settings(fit: &Fit) -> Section {
+    let text = serde_json::to_string_pretty(fit.settings()).unwrap_or_default();
+    Section::new("Settings")
+        .text("Everything the fit was told, by the names of the command's options.")
+        .details(Details::new("All settings").code(text))
+}

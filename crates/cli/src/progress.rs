@@ -1,0 +1,147 @@
+//! What a person sees while a fit runs: the plan, one line that moves, a trace.
+
+use crate::error::CliError;
+use crate::interrupt;
+use argwhy::core::decision_set::Outside;
+use argwhy::core::solver::{Iteration, Observer};
+use argwhy::plan::Sizes;
+use argwhy::settings::MemorySize;
+use argwhy::{Plan, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Follows one fit.
+pub struct Follow {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    trace: Option<Trace>,
+    /// Every step, for the report.
+    pub history: Vec<Iteration>,
+}
+
+struct Trace {
+    path: PathBuf,
+    file: BufWriter<File>,
+    failed: Option<io::Error>,
+}
+
+impl Follow {
+    /// Opens the trace, if one is wanted, before any work is done.
+    pub fn new(quiet: bool, trace: Option<&Path>) -> Result<Self, CliError> {
+        let trace = trace
+            .map(|path| {
+                let file = File::create(path)
+                    .map_err(|source| CliError::Write { path: path.to_path_buf(), source })?;
+                Ok::<_, CliError>(Trace {
+                    path: path.to_path_buf(),
+                    file: BufWriter::new(file),
+                    failed: None,
+                })
+            })
+            .transpose()?;
+        Ok(Self { quiet, bar: None, trace, history: Vec::new() })
+    }
+
+    /// Takes the line away and reports a trace that broke off.
+    pub fn finish(&mut self) -> Result<(), CliError> {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        match self.trace.take() {
+            Some(Trace { path, failed: Some(source), .. }) => Err(CliError::Trace { path, source }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says something on stderr unless told to be quiet.
+pub fn say(quiet: bool, text: std::fmt::Arguments<'_>) {
+    if !quiet {
+        // If stderr is gone there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// A duration as people say it.
+pub fn seconds(value: f64) -> String {
+    match value {
+        v if v < 0.95 => "less than a second".to_owned(),
+        v if v < 90.0 => format!("{v:.0} s"),
+        v if v < 5400.0 => format!("{:.0} min", v / 60.0),
+        v => format!("{:.1} h", v / 3600.0),
+    }
+}
+
+impl Observer for Follow {
+    fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
+        self.history.push(*iteration);
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!(
+                "step {}  gap {:.1e}  violation {:.1e}  products {}",
+                iteration.iteration,
+                iteration.relative_gap,
+                iteration.violation,
+                iteration.kernel_products,
+            ));
+        }
+        if let Some(trace) = &mut self.trace
+            && trace.failed.is_none()
+        {
+            let written = serde_json::to_writer(&mut trace.file, iteration)
+                .map_err(io::Error::from)
+                .and_then(|()| trace.file.write_all(b"\n"))
+                .and_then(|()| trace.file.flush());
+            trace.failed = written.err();
+        }
+        self.poll()
+    }
+
+    fn poll(&mut self) -> ControlFlow<()> {
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Progress for Follow {
+    fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
+        let how = match plan.operator {
+            argwhy::core::operator::OperatorKind::Stored => "stored",
+            argwhy::core::operator::OperatorKind::Tiled => "recomputed in tiles",
+        };
+        say(
+            self.quiet,
+            format_args!(
+                "fitting {} samples, {} features, {} decision dimensions; kernel {how}, {} of {} memory, about {}",
+                sizes.n_samples,
+                sizes.n_features,
+                sizes.decision_dim,
+                MemorySize(plan.memory_bytes),
+                MemorySize(plan.limit_bytes),
+                seconds(plan.seconds),
+            ),
+        );
+        if outside.beyond > 0 {
+            say(
+                self.quiet,
+                format_args!("note: {} decisions lie outside their limits", outside.beyond),
+            );
+        }
+        if outside.rounding > 0 {
+            let count = outside.rounding;
+            say(
+                self.quiet,
+                format_args!("note: {count} decisions lie outside their limits by rounding"),
+            );
+        }
+        if !self.quiet && io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let bar = ProgressBar::new_spinner().with_style(style).with_message("preparing");
+            bar.enable_steady_tick(Duration::from_millis(120));
+            self.bar = Some(bar);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The model file: a [`Model`] as bytes and back, bit for bit. `FORMAT.md` beside this crate is the specification.
+//!
+//! In: a model and the settings it was fitted with. Out: a safetensors file whose metadata holds everything that is not
+//! an array, under a checksum that covers every byte of the file. Files are treated as hostile.
+
+use crate::data::write_whole;
+use argwhy_core::Model;
+use argwhy_core::decision_set::DecisionSet;
+use argwhy_core::features::FeatureMap;
+use argwhy_core::kernel::Kernel;
+use argwhy_core::model::FitRecord;
+use ndarray::Array2;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The format this version writes, and the newest it reads.
+pub const FORMAT: u64 = 1;
+
+/// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run to run.
+const KEY: &str = "argwhy";
+/// How the checksum looks inside the header: a JSON string inside a JSON string.
+const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
+const CHECKSUM_LEN: usize = 64;
+
+/// Why a model file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelFileError {
+    /// Nothing exists at the path.
+    #[error("no model at `{}`; check the path, or make one with `argwhy fit`", path.display())]
+    NotFound {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("cannot read the model `{}`: {source}", path.display())]
+    Unreadable {
+        /// The path asked for.
+        path: PathBuf,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+    /// Something else than a model.
+    #[error("`{}` is not an argwhy model ({why}); models are written by `argwhy fit -o`", path.display())]
+    NotAModel {
+        /// The file.
+        path: PathBuf,
+        /// What was seen.
+        why: String,
+    },
+    /// Written by a later version.
+    #[error(
+        "`{}` has model format {found} (written by argwhy {writer}), but this version reads up to {FORMAT}; \
+         update argwhy",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The version that wrote it.
+        writer: String,
+    },
+    /// The bytes are not those that were written.
+    #[error("the model `{}` is damaged ({why}); copy or fit it again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was seen.
+        why: String,
+    },
+    /// It could not be written; nothing at the path has changed.
+    #[error("cannot write the model `{}`: {source}", path.display())]
+    Write {
+        /// The path asked for.
+        path: PathBuf,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+}
+
+/// A model with what the file says beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredModel {
+    /// The model.
+    pub model: Model,
+    /// The settings it was fitted with, as the fit stored them.
+    pub settings: serde_json::Value,
+    /// The version of argwhy that wrote it.
+    pub version: String,
+}
+
+/// Everything that is not an array. The checksum comes first: see [`CHECKSUM_MARK`].
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    checksum: String,
+    format: u64,
+    version: String,
+    features: FeatureMap,
+    kernel: Kernel,
+    decision_set: DecisionSet,
+    record: FitRecord,
+    settings: serde_json::Value,
+}
+
+/// What is read before the format is known to be ours.
+#[derive(Deserialize)]
+struct Preamble {
+    format: u64,
+    version: String,
+}
+
+/// Writes a model whole or not at all.
+pub fn save_model(
+    path: &Path,
+    model: &Model,
+    settings: &serde_json::Value,
+) -> Result<(), ModelFileError> {
+    let write = |source| ModelFileError::Write { path: path.to_path_buf(), source };
+    let bytes = encode_model(model, settings).map_err(|why| write(io::Error::other(why)))?;
+    write_whole(path, &bytes).map_err(write)
+}
+
+/// Reads a model and checks every byte of it.
+pub fn load_model(path: &Path) -> Result<StoredModel, ModelFileError> {
+    let bytes = fs::read(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => ModelFileError::NotFound { path: path.to_path_buf() },
+        _ => ModelFileError::Unreadable { path: path.to_path_buf(), source },
+    })?;
+    let path = path.to_path_buf();
+    decode_model(&bytes).map_err(|problem| match problem {
+        Problem::NotAModel(why) => ModelFileError::NotAModel { path, why },
+        Problem::Newer { found, writer } => ModelFileError::Newer { path, found, writer },
+        Problem::Damaged(why) => ModelFileError::Damaged { path, why },
+    })
+}
+
+/// What is wrong with a model's bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// They are something else.
+    #[error("not an argwhy model ({0})")]
+    NotAModel(String),
+    /// They follow a later specification.
+    #[error("model format {found}, written by argwhy {writer}; this version reads up to {FORMAT}")]
+    Newer {
+        /// Its format.
+        found: u64,
+        /// The version that wrote it.
+        writer: String,
+    },
+    /// They were changed since they were written.
+    #[error("damaged ({0})")]
+    Damaged(String),
+}
+
+/// The file's bytes. The same model and settings give the same bytes.
+pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
+    let metadata = Metadata {
+        checksum: "0".repeat(CHECKSUM_LEN),
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        features: model.features.clone(),
+        kernel: model.kernel,
+        decision_set: model.set.clone(),
+        record: model.record.clone(),
+        settings: settings.clone(),
+    };
+    let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
+    let (signals_dtype, signals) = signal_bytes(&model.support_signals);
+    let coefficients = little_endian(model.coefficients.iter().map(|v| v.to_le_bytes()));
+    let rows = little_endian(model.support_rows.iter().map(|v| v.to_le_bytes()));
+    let n = model.n_support();
+    let tensors = [
+        ("coefficients", Dtype::F64, vec![n, model.coefficients.ncols()], &coefficients),
+        ("support_rows", Dtype::U64, vec![n], &rows),
+        ("support_signals", signals_dtype, vec![n, model.support_signals.ncols()], &signals),
+    ];
+    let mut views = Vec::new();
+    for (name, dtype, shape, bytes) in tensors {
+        views.push((name, TensorView::new(dtype, shape, bytes).map_err(|e| e.to_string())?));
+    }
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
+        .map_err(|e| e.to_string())?;
+    let at = checksum_place(&bytes).ok_or("the header has no place for the checksum")?;
+    let hash = blake3::hash(&bytes).to_hex();
+    bytes[at..at + CHECKSUM_LEN].copy_from_slice(hash.as_bytes());
+    Ok(bytes)
+}
+
+/// The model of a file's bytes, once every one of them is known to be as it was written.
+pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
+    let (_, header) =
+        SafeTensors::read_metadata(bytes).map_err(|e| Problem::NotAModel(e.to_string()))?;
+    let text =
+        header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)).ok_or_else(|| {
+            Problem::NotAModel("a safetensors file without argwhy metadata".into())
+        })?;
+    let damaged = |e: &dyn std::fmt::Display| Problem::Damaged(e.to_string());
+    let preamble: Preamble = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    if preamble.format > FORMAT {
+        return Err(Problem::Newer { found: preamble.format, writer: preamble.version });
+    }
+    check_checksum(bytes)?;
+    let metadata: Metadata = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
+    let tensor = |name: &str| file.tensor(name).map_err(|e| damaged(&e));
+    let model = Model {
+        features: metadata.features,
+        kernel: metadata.kernel,
+        set: metadata.decision_set,
+        support_signals: matrix(&tensor("support_signals")?)?,
+        coefficients: matrix(&tensor("coefficients")?)?,
+        support_rows: row_numbers(&tensor("support_rows")?)?,
+        record: metadata.record,
+    };
+    model.validate().map_err(|e| damaged(&e))?;
+    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version })
+}
+
+/// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
+fn signal_bytes(signals: &Array2<f64>) -> (Dtype, Vec<u8>) {
+    let fits = signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits());
+    if fits {
+        (Dtype::F32, little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes())))
+    } else {
+        (Dtype::F64, little_endian(signals.iter().map(|v| v.to_le_bytes())))
+    }
+}
+
+fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+    values.flatten().collect()
+}
+
+fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
+    let wrong = |what: String| Problem::Damaged(what);
+    let &[rows, columns] = tensor.shape() else {
+        return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
+    };
+    let data = tensor.data();
+    let values: Vec<f64> = match tensor.dtype() {
+        Dtype::F32 => {
+            data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
+        }
+        Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+        other => return Err(wrong(format!("an array has type {other:?}"))),
+    };
+    Array2::from_shape_vec((rows, columns), values).map_err(|e| wrong(e.to_string()))
+}
+
+fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
+    if tensor.dtype() != Dtype::U64 || tensor.shape().len() != 1 {
+        return Err(Problem::Damaged("the list of support rows has the wrong type".into()));
+    }
+    Ok(tensor.data().as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
+}
+
+/// Where the 64 hexadecimal digits of the checksum begin.
+fn checksum_place(bytes: &[u8]) -> Option<usize> {
+    let at = bytes.windows(CHECKSUM_MARK.len()).position(|w| w == CHECKSUM_MARK)?;
+    let start = at + CHECKSUM_MARK.len();
+    (bytes.len() >= start + CHECKSUM_LEN).then_some(start)
+}
+
+/// BLAKE3 of the whole file with the digits of the checksum itself read as zeros.
+fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
+    let at = checksum_place(bytes)
+        .ok_or_else(|| Problem::Damaged("its checksum is missing".to_owned()))?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&bytes[..at]);
+    hasher.update(&[b'0'; CHECKSUM_LEN]);
+    hasher.update(&bytes[at + CHECKSUM_LEN..]);
+    if hasher.finalize().to_hex().as_bytes() == &bytes[at..at + CHECKSUM_LEN] {
+        Ok(())
+    } else {
+        Err(Problem::Damaged("its checksum does not match its contents".to_owned()))
+    }
+}
