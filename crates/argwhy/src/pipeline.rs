@@ -6,9 +6,9 @@ use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, SolverKind};
 use argwhy_core::decision_set::{Outside, admit};
 use argwhy_core::features::FeatureMap;
-use argwhy_core::operator::HostOperator;
+use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, newton};
+use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso};
 use argwhy_core::{Dataset, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
@@ -113,14 +113,23 @@ impl Pipeline {
         plan.estimate(kernel, values.slice(s![..PROBE.min(rows.len()), ..]), sizes);
         progress.on_plan(&plan, &sizes, &outside);
 
-        let operator = HostOperator::new(values.view(), kernel, plan.precision, plan.operator)?;
+        let whole = match settings.solver {
+            SolverKind::Newton => plan.operator,
+            // SSO stores K_SS at most.
+            SolverKind::Sso => OperatorKind::Tiled,
+        };
+        let operator = HostOperator::new(values.view(), kernel, plan.precision, whole)?;
         drop(values);
+        let mut observer = Forward(progress);
+        let (max_rank, seed) = (Some(plan.max_rank), settings.seed);
         let mut outcome = match settings.solver {
             SolverKind::Newton => {
-                let newton_settings =
-                    NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
-                let mut observer = Forward(progress);
-                newton::solve(&problem, &operator, &newton_settings, settings.seed, &mut observer)?
+                let own = NewtonSettings { max_rank, ..settings.newton() };
+                newton::solve(&problem, &operator, &own, seed, &mut observer)?
+            }
+            SolverKind::Sso => {
+                let own = SsoSettings { max_rank, ..settings.sso() };
+                sso::solve(&problem, &operator, &own, plan.operator, seed, &mut observer)?
             }
         };
         drop(operator);

@@ -1,8 +1,9 @@
 //! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's rank, memory, time.
 
-use crate::settings::{FitSettings, MemorySize, OperatorChoice};
+use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
 use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
-use argwhy_core::solver::newton;
+use argwhy_core::solver::sso::Initialization;
+use argwhy_core::solver::{NewtonSettings, newton};
 use argwhy_core::{Error, Kernel};
 use ndarray::{Array2, ArrayView2};
 use serde::Serialize;
@@ -26,8 +27,10 @@ pub struct Sizes {
 /// The plan of a fit.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Plan {
-    /// How kernel values are held.
+    /// How kernel values are held: all of them, or with SSO those of a block.
     pub operator: OperatorKind,
+    /// Samples that are solved for at once: all, or with SSO the largest block.
+    pub n_together: usize,
     /// Their precision while iterating.
     pub precision: Precision,
     /// Largest rank of the preconditioner.
@@ -51,8 +54,21 @@ impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let limit = settings.memory.0;
-        let full_rank = settings.newton().rank_for(sizes.n_samples);
-        let memory = |kind, rank| memory_bytes(sizes, settings.precision, kind, rank);
+        let n_together = match settings.solver {
+            SolverKind::Newton => sizes.n_samples,
+            SolverKind::Sso => largest_block(settings, sizes.n_samples)?,
+        };
+        let full_rank = settings.newton().rank_for(n_together);
+        let memory = |kind, rank| match settings.solver {
+            SolverKind::Newton => memory_bytes(sizes, settings.precision, kind, rank),
+            SolverKind::Sso => {
+                // The whole with nothing but packed samples, iterates and a product's room, and a block beside it.
+                let block = Sizes { n_loaded: 0, n_samples: n_together, ..sizes };
+                memory_bytes(sizes, settings.precision, OperatorKind::Tiled, 0)
+                    + memory_bytes(block, settings.precision, kind, rank)
+                    - PROCESS_BYTES
+            }
+        };
         let kinds: &[OperatorKind] = match settings.operator {
             OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
             OperatorChoice::Stored => &[OperatorKind::Stored],
@@ -70,6 +86,7 @@ impl Plan {
             if memory(kind, rank) <= limit {
                 return Ok(Self {
                     operator: kind,
+                    n_together,
                     precision: settings.precision,
                     max_rank: rank,
                     memory_bytes: memory(kind, rank),
@@ -88,7 +105,7 @@ impl Plan {
         })
     }
 
-    /// Fills in the expected time by timing a small product on `features`' first rows.
+    /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
     pub fn estimate(&mut self, kernel: Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
         let n = features.nrows();
         let time = |kind: OperatorKind| -> f64 {
@@ -103,15 +120,31 @@ impl Plan {
             }
             start.elapsed().as_secs_f64()
         };
-        let scale = (sizes.n_samples as f64 / n as f64).powi(2);
+        let scale = (self.n_together as f64 / n as f64).powi(2);
         let product = scale * time(self.operator);
         let build = scale * time(OperatorKind::Tiled);
         // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
-        let (n, r) = (sizes.n_samples as f64, self.max_rank as f64);
-        let flops = n * r * r * 1.5 + USUAL_PRODUCTS * 2.0 * n * r * sizes.decision_dim as f64;
+        let (n, r) = (self.n_together as f64, self.max_rank as f64);
+        // A smaller rank than the best takes more products.
+        let best_rank = NewtonSettings::default().rank_for(self.n_together) as f64;
+        let products = USUAL_PRODUCTS * (best_rank / r).max(1.0);
+        let flops = n * r * r * 1.5 + products * 2.0 * n * r * sizes.decision_dim as f64;
         let cores = rayon::current_num_threads() as f64;
-        self.seconds = build + USUAL_PRODUCTS * product + flops / (5e9 * cores);
+        self.seconds = build + products * product + flops / (5e9 * cores);
     }
+}
+
+/// The largest set of samples SSO solves for at once: a block, or a part of the warm-up.
+fn largest_block(settings: &FitSettings, n_samples: usize) -> Result<usize, Error> {
+    let sso = settings.sso();
+    let block = sso.block.count(n_samples)?;
+    let part = match sso.init {
+        Initialization::WarmUp | Initialization::PaperWarmUp => {
+            n_samples.div_ceil(sso.warm_up.clamp(1, n_samples))
+        }
+        Initialization::Expert | Initialization::Zero => 1,
+    };
+    Ok(block.max(part))
 }
 
 fn memory_bytes(sizes: Sizes, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {
@@ -122,6 +155,7 @@ fn memory_bytes(sizes: Sizes, precision: Precision, kind: OperatorKind, rank: us
     PROCESS_BYTES
         + (numbers * size_of::<f64>()) as u64
         + HostOperator::bytes(n_samples, n_features, precision, kind)
+        + HostOperator::product_bytes(n_samples, decision_dim)
         + newton::bytes(n_samples, decision_dim, rank)
 }
 

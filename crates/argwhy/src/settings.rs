@@ -5,12 +5,13 @@
 
 mod values;
 
-pub use values::{Gamma, MemorySize, Numbers};
+pub use values::{Block, Gamma, MemorySize, Numbers};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
 use argwhy_core::features::{Expansion, FeatureSettings, Normalization};
 use argwhy_core::operator::Precision;
-use argwhy_core::solver::NewtonSettings;
+use argwhy_core::solver::sso::{Initialization, Selection};
+use argwhy_core::solver::{NewtonSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
 
@@ -44,10 +45,18 @@ pub struct FitSettings {
     pub solver: SolverKind,
     /// Relative duality gap to reach.
     pub tol: f64,
-    /// Steps at most.
-    pub max_iterations: usize,
+    /// Steps at most; none means the solver's own default.
+    pub max_iterations: Option<usize>,
     /// Seconds at most.
     pub time_limit: Option<f64>,
+    /// SSO: samples of a block, a share with a decimal point or a number.
+    pub block: Block,
+    /// SSO: how blocks are chosen.
+    pub selection: Selection,
+    /// SSO: parts of a warm-up; none means two.
+    pub warm_up: Option<usize>,
+    /// SSO: where the responses start.
+    pub init: Initialization,
     /// Memory the whole process may take.
     pub memory: MemorySize,
     /// Threads; none means one a core.
@@ -78,8 +87,12 @@ impl Default for FitSettings {
             regularization: 1e-6,
             solver: SolverKind::default(),
             tol: newton.tol,
-            max_iterations: newton.max_iterations,
+            max_iterations: None,
             time_limit: newton.time_limit,
+            block: Block(SsoSettings::default().block),
+            selection: Selection::default(),
+            warm_up: None,
+            init: Initialization::default(),
             memory: MemorySize(2 << 30),
             threads: None,
             precision: Precision::default(),
@@ -109,6 +122,8 @@ pub enum SolverKind {
     /// Semismooth Newton: exact, a handful of steps.
     #[default]
     Newton,
+    /// Sequential Selection Optimization: the paper's algorithm, block by block.
+    Sso,
 }
 
 /// How kernel values are held.
@@ -124,6 +139,21 @@ pub enum OperatorChoice {
     Tiled,
 }
 
+/// More threads than any machine has cores would only fight each other.
+const MAX_THREADS: usize = 1024;
+
+/// Refuses a number of threads that cannot be meant.
+pub fn check_threads(threads: Option<usize>) -> Result<(), Error> {
+    match threads {
+        Some(found) if !(1..=MAX_THREADS).contains(&found) => Err(Error::Setting {
+            name: "threads",
+            found: found.to_string(),
+            allowed: "1 to 1024; leave it out to use every core",
+        }),
+        _ => Ok(()),
+    }
+}
+
 impl FitSettings {
     /// Checks what can be checked without data.
     pub fn validate(&self) -> Result<(), Error> {
@@ -136,9 +166,7 @@ impl FitSettings {
         if !(self.clip > 0.0) {
             return setting("clip", &self.clip, "a positive number");
         }
-        if self.threads == Some(0) {
-            return setting("threads", &0, "1 or more; leave it out to use every core");
-        }
+        check_threads(self.threads)?;
         let limits =
             [self.bounds.is_some(), self.lower.is_some() || self.upper.is_some(), self.unbounded];
         if limits.iter().filter(|given| **given).count() > 1 {
@@ -154,8 +182,35 @@ impl FitSettings {
             };
             DecisionSet::bounds(1, lower, upper)?;
         }
+        if self.warm_up.is_some()
+            && matches!(self.init, Initialization::Zero | Initialization::Expert)
+        {
+            return setting(
+                "init",
+                &"a start without warm-up, together with warm-up",
+                "warm-up or paper-warm-up where warm-up gives a number of parts",
+            );
+        }
+        if self.warm_up == Some(0) {
+            return setting("warm-up", &0, "1 part or more, no more parts than samples");
+        }
         self.kernel_for(1).validate()?;
         self.newton().validate()
+    }
+
+    /// SSO's part.
+    pub fn sso(&self) -> SsoSettings {
+        let default = SsoSettings::default();
+        SsoSettings {
+            tol: self.tol,
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            time_limit: self.time_limit,
+            block: self.block.0,
+            selection: self.selection,
+            init: self.init,
+            warm_up: self.warm_up.unwrap_or(default.warm_up),
+            max_rank: None,
+        }
     }
 
     /// The kernel on `n_features` features.
@@ -204,7 +259,7 @@ impl FitSettings {
     pub fn newton(&self) -> NewtonSettings {
         NewtonSettings {
             tol: self.tol,
-            max_iterations: self.max_iterations,
+            max_iterations: self.max_iterations.unwrap_or(NewtonSettings::default().max_iterations),
             time_limit: self.time_limit,
             max_rank: None,
         }
@@ -237,6 +292,7 @@ mod tests {
             (FitSettings { regularization: 0.0, ..default() }, "regularization"),
             (FitSettings { clip: f64::NAN, ..default() }, "clip"),
             (FitSettings { threads: Some(0), ..default() }, "threads"),
+            (FitSettings { threads: Some(100_000), ..default() }, "threads"),
             (FitSettings { tol: -1.0, ..default() }, "tol"),
             (FitSettings { gamma: Gamma::Value(-1.0), ..default() }, "gamma"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),

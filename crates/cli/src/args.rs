@@ -5,7 +5,8 @@ use argwhy::core::decision_set::Infeasible;
 use argwhy::core::features::{Expansion, Normalization};
 use argwhy::core::operator::Precision;
 use argwhy::io::RowRanges;
-use argwhy::settings::{Gamma, KernelKind, MemorySize, Numbers, OperatorChoice, SolverKind};
+use argwhy::core::solver::sso::{Initialization, Selection};
+use argwhy::settings::{Block, Gamma, KernelKind, MemorySize, Numbers, OperatorChoice, SolverKind};
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -119,13 +120,13 @@ pub struct FitOptions {
     /// Weight of simplicity, k in the paper
     #[arg(short = 'k', long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub regularization: Option<f64>,
-    /// Algorithm: newton
+    /// Algorithm: newton (exact, few steps) or sso (the paper's, block by block)
     #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
     pub solver: Option<SolverKind>,
     /// Relative duality gap to reach
     #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub tol: Option<f64>,
-    /// Steps at most
+    /// Steps at most: 100 for newton, 1000 blocks for sso if not given
     #[arg(long, value_name = "N", help_heading = "Problem and solver")]
     pub max_iterations: Option<usize>,
     /// Seconds at most; what is reached by then is saved. No limit if not given
@@ -136,6 +137,19 @@ pub struct FitOptions {
         help_heading = "Problem and solver"
     )]
     pub time_limit: Option<f64>,
+
+    /// Samples of a block: a share with a decimal point (0.5) or a number (2500)
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "SSO")]
+    pub block: Option<Block>,
+    /// How blocks are chosen: violation, paper, cyclic or random
+    #[arg(long, value_parser = named::<Selection>, help_heading = "SSO")]
+    pub selection: Option<Selection>,
+    /// Parts of the warm-up, two if not given
+    #[arg(long, value_name = "PARTS", help_heading = "SSO")]
+    pub warm_up: Option<usize>,
+    /// Start: warm-up (parts one after the other), paper-warm-up (parts on their own), expert or zero
+    #[arg(long, value_parser = named::<Initialization>, help_heading = "SSO")]
+    pub init: Option<Initialization>,
 
     /// Memory the whole process may take
     #[arg(long, value_name = "2GiB", help_heading = "Machine")]

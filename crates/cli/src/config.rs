@@ -3,6 +3,7 @@
 use crate::args::{FitArgs, FitOptions};
 use crate::error::CliError;
 use argwhy::FitSettings;
+use argwhy::settings::SolverKind;
 use std::fs;
 use std::path::Path;
 
@@ -48,14 +49,7 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         gamma,
         bounds,
         lower,
-        upper,
-        infeasible,
-        regularization,
-        solver,
-        tol,
-        max_iterations,
-        time_limit,
-        memory,
+        upper, infeasible, regularization, solver, tol, max_iterations, time_limit, block, selection, warm_up, init, memory,
         threads,
         precision,
         operator,
@@ -84,8 +78,12 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
         regularization: o.regularization.unwrap_or(default.regularization),
         solver: o.solver.unwrap_or(default.solver),
         tol: o.tol.unwrap_or(default.tol),
-        max_iterations: o.max_iterations.unwrap_or(default.max_iterations),
+        max_iterations: o.max_iterations.or(default.max_iterations),
         time_limit: o.time_limit.or(default.time_limit),
+        block: o.block.unwrap_or(default.block),
+        selection: o.selection.unwrap_or(default.selection),
+        warm_up: o.warm_up.or(default.warm_up),
+        init: o.init.unwrap_or(default.init),
         memory: o.memory.unwrap_or(default.memory),
         threads: o.threads.or(default.threads),
         precision: o.precision.unwrap_or(default.precision),
@@ -94,6 +92,23 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
     };
     settings.validate()?;
     Ok(settings)
+}
+
+/// Refuses options of SSO where another solver would ignore them.
+pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliError> {
+    let sso = merged.solver == Some(SolverKind::Sso);
+    let said = [
+        ("--block", line.block.is_some()),
+        ("--selection", line.selection.is_some()),
+        ("--warm-up", line.warm_up.is_some()),
+        ("--init", line.init.is_some()),
+    ];
+    match said.iter().find(|(_, said)| *said) {
+        Some((name, _)) if !sso => {
+            Err(CliError::Usage(format!("{name} belongs to --solver sso; add that or leave it out")))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub fn say(quiet: bool, text: std::fmt::Arguments<'_>) {
 /// A duration as people say it.
 pub fn seconds(value: f64) -> String {
     match value {
-        v if v < 0.95 => "less than a second".to_owned(),
+        v if v < 0.95 => "a second".to_owned(),
         v if v < 90.0 => format!("{v:.0} s"),
         v if v < 5400.0 => format!("{:.0} min", v / 60.0),
         v => format!("{:.1} h", v / 3600.0),

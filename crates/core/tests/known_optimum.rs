@@ -4,7 +4,8 @@
 
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{Ignore, NewtonSettings, Status, newton};
+use argwhy_core::solver::sso::{self, BlockSize, Initialization, Selection};
+use argwhy_core::solver::{Ignore, NewtonSettings, SsoSettings, Status, newton};
 use argwhy_core::{DecisionSet, Kernel};
 use ndarray::Array2;
 use serde::Deserialize;
@@ -116,5 +117,71 @@ fn newton_finds_every_known_optimum() {
                 .fold(0.0_f64, |m, d| m.max(d.abs()));
             assert!(off < 1e-4, "{name}: responses are off by {off:e}");
         }
+    }
+}
+
+const RULES: [Selection; 4] =
+    [Selection::Violation, Selection::Paper, Selection::Cyclic, Selection::Random];
+const STARTS: [Initialization; 4] = [
+    Initialization::WarmUp,
+    Initialization::PaperWarmUp,
+    Initialization::Expert,
+    Initialization::Zero,
+];
+
+#[test]
+fn sso_agrees_with_newton_on_every_known_optimum() {
+    for known in known() {
+        let name = &known.given.name;
+        let problem = known.problem();
+        let n = problem.n_samples();
+        let operator = known.operator(Precision::F64, OperatorKind::Stored);
+        let exact = NewtonSettings { tol: 1e-12, ..NewtonSettings::default() };
+        let newton = newton::solve(&problem, &operator, &exact, 0, &mut Ignore).unwrap();
+        let expected = newton.certified.certificate.objective;
+        for (precision, kind) in [WAYS[0], WAYS[3]] {
+            let operator = known.operator(precision, kind);
+            for (selection, init) in RULES.into_iter().zip(STARTS) {
+                let settings = SsoSettings {
+                    // Agreement to 1e-8 of the objective, which can be much larger than the gap's scale.
+                    tol: 1e-9,
+                    max_iterations: 20_000,
+                    block: BlockSize::Share(0.5),
+                    selection,
+                    init,
+                    warm_up: 2.min(n),
+                    ..SsoSettings::default()
+                };
+                let outcome =
+                    sso::solve(&problem, &operator, &settings, kind, 3, &mut Ignore).unwrap();
+                let found = outcome.certified.certificate;
+                assert_eq!(outcome.status, Status::Solved, "{name} {selection:?}: {found:?}");
+                let error = (found.objective - expected).abs();
+                assert!(
+                    error <= 1e-8 * expected.abs().max(1e-9),
+                    "{name} {selection:?} {init:?}: {} is not {expected}",
+                    found.objective
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_of_all_samples_is_one_step_to_the_optimum() {
+    for known in known() {
+        let problem = known.problem();
+        let operator = known.operator(Precision::F64, OperatorKind::Stored);
+        let settings = SsoSettings {
+            tol: 1e-9,
+            block: BlockSize::Share(1.0),
+            init: Initialization::Expert,
+            warm_up: 1,
+            ..SsoSettings::default()
+        };
+        let outcome =
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore).unwrap();
+        assert_eq!(outcome.status, Status::Solved, "{}", known.given.name);
+        assert!(outcome.iterations <= 1, "{}: {} blocks", known.given.name, outcome.iterations);
     }
 }

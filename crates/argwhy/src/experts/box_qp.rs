@@ -59,7 +59,8 @@ impl BoxQp {
         // Variables the active-set search may move; chosen when it takes over.
         let mut free: Vec<usize> = Vec::new();
         let max_iterations = MAX_LEAPS + MAX_SWEEPS * point.len();
-        for iterations in 0.. {
+        let mut iterations = 0;
+        loop {
             let residual = self.residual(&point, &gradient);
             if residual <= TOL_RESIDUAL {
                 return Ok(BoxQpSolution { point, residual, iterations });
@@ -83,8 +84,8 @@ impl BoxQp {
             }
             // Afresh, not by update: the residual is judged on it.
             gradient = self.hessian.dot(&point) + linear;
+            iterations += 1;
         }
-        unreachable!("the loop returns")
     }
 
     /// `Π(x + d)`, d the Newton step of all variables the gradient does not hold at a limit; none if

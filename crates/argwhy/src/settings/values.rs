@@ -1,5 +1,6 @@
 //! Values that people write by hand.
 
+use argwhy_core::solver::sso::BlockSize;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -121,6 +122,41 @@ impl fmt::Display for Numbers {
     }
 }
 
+/// Samples of a block: with a decimal point a share of all, without one a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block(pub BlockSize);
+
+impl FromStr for Block {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let size = if text.contains(['.', 'e', 'E']) {
+            text.parse().ok().filter(|s| *s > 0.0 && *s <= 1.0).map(BlockSize::Share)
+        } else {
+            text.parse().ok().filter(|n| *n > 0).map(BlockSize::Count)
+        };
+        size.map(Self).ok_or_else(|| {
+            "expected a share above 0 and up to 1 with a decimal point (0.5), or a number of samples from 1 up (2500)"
+                .to_owned()
+        })
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            BlockSize::Share(share) => write!(f, "{share:?}"),
+            BlockSize::Count(count) => count.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Block {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// What JSON and TOML can hold in place of a hand-written value.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -135,7 +171,8 @@ impl Raw {
     fn text(self) -> String {
         match self {
             Self::Integer(value) => value.to_string(),
-            Self::Number(value) => value.to_string(),
+            // With its decimal point: a block of 1.0 is not a block of 1.
+            Self::Number(value) => format!("{value:?}"),
             Self::Text(text) => text,
             Self::List(list) => list.into_iter().map(Self::text).collect::<Vec<_>>().join(","),
         }
@@ -151,7 +188,7 @@ macro_rules! read_as_written {
         }
     )*};
 }
-read_as_written!(Gamma, MemorySize, Numbers);
+read_as_written!(Block, Gamma, MemorySize, Numbers);
 
 impl Serialize for Gamma {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -196,6 +233,18 @@ mod tests {
         assert_eq!(MemorySize(2 << 30).to_string(), "2GiB");
         assert_eq!(MemorySize(1_610_612_736).to_string(), "1.5GiB");
         assert_eq!(MemorySize(100).to_string(), "100B");
+    }
+
+    #[test]
+    fn a_decimal_point_makes_a_block_a_share() {
+        assert_eq!("0.5".parse(), Ok(Block(BlockSize::Share(0.5))));
+        assert_eq!("1.0".parse(), Ok(Block(BlockSize::Share(1.0))));
+        assert_eq!("1".parse(), Ok(Block(BlockSize::Count(1))));
+        assert_eq!(serde_json::from_str::<Block>("1.0").unwrap().0, BlockSize::Share(1.0));
+        assert_eq!(serde_json::from_str::<Block>("1").unwrap().0, BlockSize::Count(1));
+        for text in ["0", "0.0", "1.5", "-1", "-0.5", "half", "", "nan", "1e9"] {
+            assert!(text.parse::<Block>().is_err(), "{text}");
+        }
     }
 
     #[test]

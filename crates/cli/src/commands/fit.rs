@@ -62,6 +62,7 @@ impl FitResult {
 
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
+    config::check_solver(&args.options, &options)?;
     let settings = config::settings(&options)?;
     for path in [Some(&args.output), options.report.as_ref()].into_iter().flatten() {
         check_target(path)?;

@@ -66,11 +66,7 @@ fn on_threads<T: Send>(
     threads: Option<usize>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, CliError> {
-    if threads == Some(0) {
-        return Err(CliError::Usage(
-            "threads is 0; allowed: 1 or more, or leave it out to use every core".to_owned(),
-        ));
-    }
+    argwhy::settings::check_threads(threads)?;
     let n_threads = threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads)

@@ -10,6 +10,9 @@ use super::Kernel;
 use super::panels::{BLOCK, Columns, Rows, STRIP};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp};
 
+/// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
+const AHEAD: usize = 8;
+
 /// Computes the kernel values of the first `n_rows` (1 to 8) rows against all columns.
 pub(crate) fn compute_strip<T: Vectors>(
     isa: Isa,
@@ -26,7 +29,7 @@ pub(crate) fn compute_strip<T: Vectors>(
     assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
-    let strip = Strip { kernel, n_features, rows, n_rows, columns, out };
+    let strip = Strip { kernel, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
     unsafe { isa.run(strip) }
 }
@@ -37,7 +40,7 @@ struct Strip<'a, T> {
     rows: Rows<'a, T>,
     n_rows: usize,
     columns: Columns<'a, T>,
-    out: &'a mut [T],
+    out: *mut T,
 }
 
 impl<T: Vectors> Task for Strip<'_, T> {
@@ -59,25 +62,42 @@ impl<T: Vectors> Task for Strip<'_, T> {
 impl<T: Vectors> Strip<'_, T> {
     #[inline(always)]
     unsafe fn with_form<A: Arch, F: Form<T>>(self) {
-        let size = self.n_features * T::PANEL;
-        let out = self.out.as_mut_ptr();
-        for (p, &heavy) in self.columns.heavy.iter().enumerate() {
-            // SAFETY: panel p lies inside `panels`, `half_norms` and each row of `out` (asserted in `compute_strip`).
+        let n_panels = self.columns.heavy.len();
+        let mut p = 0;
+        while p < n_panels {
+            // SAFETY: panels p..p + 4 lie inside `panels`, `half_norms` and each row of `out` (asserted in
+            // `compute_strip`).
             unsafe {
-                let panel = Panel {
-                    n_features: self.n_features,
-                    rows: self.rows.data.as_ptr(),
-                    stride: self.rows.stride,
-                    columns: self.columns.panels.as_ptr().add(p * size),
-                    row_halves: self.rows.half_norms.as_ptr(),
-                    column_halves: self.columns.half_norms.as_ptr().add(p * T::PANEL),
-                    out: out.add(p * T::PANEL),
-                };
-                if F::LOSES_DIGITS && heavy && self.rows.heavy {
+                let panel = self.panel(p);
+                let by_differences =
+                    F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
+                if by_differences {
                     panel.rows::<A, Differences>(self.n_rows);
+                    p += 1;
+                } else if self.n_rows == 1 && !F::LOSES_DIGITS && p + 4 <= n_panels {
+                    panel.four::<A, F>();
+                    p += 4;
                 } else {
                     panel.rows::<A, F>(self.n_rows);
+                    p += 1;
                 }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn panel(&self, p: usize) -> Panel<T> {
+        let size = self.n_features * T::PANEL;
+        // SAFETY: the caller's.
+        unsafe {
+            Panel {
+                n_features: self.n_features,
+                rows: self.rows.data.as_ptr(),
+                stride: self.rows.stride,
+                columns: self.columns.panels.as_ptr().add(p * size),
+                row_halves: self.rows.half_norms.as_ptr(),
+                column_halves: self.columns.half_norms.as_ptr().add(p * T::PANEL),
+                out: self.out.add(p * T::PANEL),
             }
         }
     }
@@ -118,6 +138,50 @@ impl<T: Vectors> Panel<T> {
                 while r < n_rows {
                     self.micro::<A, F, 1, 6>(r);
                     r += 1;
+                }
+            }
+        }
+    }
+
+    /// The first row against four panels at a time: alone it would leave the multipliers waiting for each other.
+    #[inline(always)]
+    unsafe fn four<A: Arch, F: Form<T>>(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            if A::WIDE {
+                self.single::<A, F, 4, 3>(0);
+            } else {
+                self.single::<A, F, 2, 6>(0);
+                self.single::<A, F, 2, 6>(2);
+            }
+        }
+    }
+
+    /// One row × P panels from `first` on × V vectors.
+    #[inline(always)]
+    unsafe fn single<A: Arch, F: Form<T>, const P: usize, const V: usize>(&self, first: usize) {
+        // SAFETY: the caller's bounds.
+        unsafe {
+            let lanes = T::On::<A>::LANES;
+            let size = self.n_features * T::PANEL;
+            let columns = self.columns.add(first * size);
+            let mut acc = [[T::On::<A>::splat(T::default()); V]; P];
+            for k in 0..self.n_features {
+                let a = T::On::<A>::splat(*self.rows.add(k * self.stride));
+                for (p, acc) in acc.iter_mut().enumerate() {
+                    let column = columns.add(p * size + k * T::PANEL);
+                    for (v, acc) in acc.iter_mut().enumerate() {
+                        A::prefetch(column.wrapping_add(AHEAD * T::PANEL + v * lanes));
+                        *acc = F::step::<A>(*acc, a, T::On::<A>::load(column.add(v * lanes)));
+                    }
+                }
+            }
+            let row_half = T::On::<A>::splat(*self.row_halves);
+            for (p, acc) in acc.iter().enumerate() {
+                for (v, &acc) in acc.iter().enumerate() {
+                    let at = (first + p) * T::PANEL + v * lanes;
+                    let column_half = T::On::<A>::load(self.column_halves.add(at));
+                    T::On::<A>::store(self.out.add(at), F::finish::<A>(acc, row_half, column_half));
                 }
             }
         }

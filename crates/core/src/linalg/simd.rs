@@ -86,6 +86,9 @@ pub(crate) trait Arch: Copy + 'static {
     type F64: Lanes<f64>;
     /// Whether 24 accumulators fit into the register file.
     const WIDE: bool;
+    /// Asks for the cache line at `p`, which need not be readable.
+    #[inline(always)]
+    fn prefetch<T>(_p: *const T) {}
     /// Loads as many `f32` as an `f64` vector has lanes, widened.
     unsafe fn widen(p: *const f32) -> <Self::F64 as Lanes<f64>>::V;
 }
@@ -367,6 +370,11 @@ mod x86 {
             // SAFETY: eight readable elements and AVX-512, by the caller.
             unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(p)) }
         }
+        #[inline(always)]
+        fn prefetch<T>(p: *const T) {
+            // SAFETY: a hint; it never faults, and SSE is part of x86-64.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
     }
 
     impl Arch for Avx2 {
@@ -377,6 +385,11 @@ mod x86 {
         unsafe fn widen(p: *const f32) -> __m256d {
             // SAFETY: four readable elements and AVX2, by the caller.
             unsafe { _mm256_cvtps_pd(_mm_loadu_ps(p)) }
+        }
+        #[inline(always)]
+        fn prefetch<T>(p: *const T) {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
         }
     }
 

@@ -107,6 +107,11 @@ impl HostOperator {
         }
     }
 
+    /// Bytes a product with `n_vectors` vectors takes while it runs.
+    pub fn product_bytes(n_samples: usize, n_vectors: usize) -> u64 {
+        Tiles::<f64>::product_bytes(n_samples, n_vectors)
+    }
+
     /// The kernel K is made of.
     pub fn kernel(&self) -> Kernel {
         self.kernel
@@ -160,6 +165,39 @@ impl KernelOperator for HostOperator {
             Working::Double(tiles) => tiles.rows_into(samples, columns, out),
         }
         Ok(())
+    }
+
+    fn add_columns_exact(
+        &self,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        match &self.working {
+            Working::Single { exact, .. } => exact.add_columns(samples, v, out),
+            Working::Double(tiles) => tiles.add_columns(samples, v, out),
+        }
+        Ok(())
+    }
+
+    fn restrict(
+        &self,
+        samples: &[usize],
+        kind: OperatorKind,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        if samples.is_empty() {
+            return Err(Error::NoSamples);
+        }
+        let store = kind == OperatorKind::Stored;
+        let working = match &self.working {
+            Working::Single { working, exact } => Working::Single {
+                working: working.restrict(samples, store),
+                exact: exact.restrict(samples, false),
+            },
+            Working::Double(tiles) => Working::Double(tiles.restrict(samples, store)),
+        };
+        let diagonal = samples.iter().map(|&i| self.diagonal[i]).collect();
+        Ok(Box::new(Self { working, kernel: self.kernel, diagonal }))
     }
 
     fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error> {
@@ -290,6 +328,24 @@ mod tests {
                         let found = out[r * (to - from) + j - from];
                         prop_assert!((found - expected).abs() <= 1e-12 * (1.0 + expected.abs()));
                     }
+                }
+                let weights = wave(2, samples.len(), 0.4);
+                let mut sums = Array2::from_elem((2, n), 1.0);
+                operator.add_columns_exact(&samples, weights.view(), sums.view_mut()).unwrap();
+                for ((c, j), found) in sums.indexed_iter() {
+                    let expected: f64 = 1.0 + samples.iter().enumerate().map(|(r, &i)| {
+                        weights[[c, r]] * kernel.evaluate(
+                            features.row(i).as_slice().unwrap(),
+                            features.row(j).as_slice().unwrap(),
+                        )
+                    }).sum::<f64>();
+                    prop_assert!((found - expected).abs() <= 1e-11 * (1.0 + expected.abs()));
+                }
+                let part = operator.restrict(&samples, OperatorKind::Stored).unwrap();
+                let mut product = Array2::zeros((2, samples.len()));
+                part.apply(weights.view(), product.view_mut()).unwrap();
+                for ((c, b), found) in product.indexed_iter() {
+                    prop_assert!((found + 1.0 - sums[[c, samples[b]]]).abs() <= 1e-11 * (1.0 + found.abs()));
                 }
                 let mut block = vec![0.0; samples.len() * samples.len()];
                 operator.block_into(&samples, &mut block).unwrap();

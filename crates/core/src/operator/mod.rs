@@ -49,4 +49,19 @@ pub trait KernelOperator: Send + Sync {
 
     /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]), in working precision.
     fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error>;
+
+    /// out += v·K\[samples, :\] with the kernel in f64: `v` is n_vectors × samples.len(), `out` n_vectors × n_samples.
+    fn add_columns_exact(
+        &self,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error>;
+
+    /// The matrix of the listed samples alone, held as `kind` says.
+    fn restrict(
+        &self,
+        samples: &[usize],
+        kind: OperatorKind,
+    ) -> Result<Box<dyn KernelOperator>, Error>;
 }

@@ -1,64 +1,64 @@
-//! The order in which tiles are visited: a round-robin tournament.
+//! How the tiles of a symmetric matrix are shared out: a number of tasks fixed by the matrix's size alone.
 //!
-//! Every tile (I, J), I ≠ J, adds to the output of two blocks. In one round of a tournament each block meets exactly
-//! one other, so the tiles of a round write to disjoint blocks and run in parallel without locks or private copies;
-//! and since a block's rounds come one after the other, the order of its sums is fixed, whatever the number of threads.
+//! A tile (I, J), I < J, adds to the output of two blocks, so tasks that run side by side may not write to one output. Each
+//! task sums into an output of its own, and these are added first to last. Which tile belongs to which task, and the order of
+//! every sum, does not depend on the number of threads.
 
-/// Pairs of blocks in rounds.
-pub(crate) struct Tournament {
+use std::ops::Range;
+
+/// Tiles (I, J), I ≤ J, row by row, cut into tasks.
+pub(crate) struct Schedule {
     n_blocks: usize,
+    order: Vec<(usize, usize)>,
 }
 
-impl Tournament {
+/// Tasks of a small and of a large matrix: enough for so many cores, and for balance on fewer.
+const TASKS: [usize; 2] = [16, 32];
+/// Blocks from which on a matrix is large.
+const LARGE: usize = 64;
+
+impl Schedule {
     pub(crate) fn new(n_blocks: usize) -> Self {
-        Self { n_blocks }
+        let order = (0..n_blocks).flat_map(|i| (i..n_blocks).map(move |j| (i, j))).collect();
+        Self { n_blocks, order }
     }
 
-    /// Tiles of a triangle with its diagonal.
-    pub(crate) fn n_tiles(&self) -> usize {
-        self.n_blocks * (self.n_blocks + 1) / 2
+    /// Tiles of `n_blocks` blocks: a triangle with its diagonal.
+    pub(crate) fn n_tiles(n_blocks: usize) -> usize {
+        n_blocks * (n_blocks + 1) / 2
     }
 
-    pub(crate) fn n_rounds(&self) -> usize {
-        self.even().saturating_sub(1)
+    /// Tasks for `n_blocks` blocks.
+    pub(crate) fn n_tasks(n_blocks: usize) -> usize {
+        TASKS[usize::from(n_blocks >= LARGE)].min(Self::n_tiles(n_blocks))
     }
 
-    /// An even number of players; the last is a bye where the number of blocks is odd.
-    fn even(&self) -> usize {
-        self.n_blocks.next_multiple_of(2)
+    /// Numbers of the tiles of `task`.
+    pub(crate) fn task(&self, task: usize) -> Range<usize> {
+        let (n_tasks, n_tiles) = (Self::n_tasks(self.n_blocks), self.order.len());
+        task * n_tiles / n_tasks..(task + 1) * n_tiles / n_tasks
     }
 
-    /// The pairs (I, J), I < J, of `round`, each block at most once.
-    pub(crate) fn round(&self, round: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let ring = self.even() - 1;
-        (0..self.even() / 2)
-            .map(move |i| {
-                let a = (round + i) % ring;
-                let b = if i == 0 { ring } else { (round + ring - i) % ring };
-                (a.min(b), a.max(b))
-            })
-            .filter(|&(_, b)| b < self.n_blocks)
+    /// The blocks (I, J) of every tile.
+    pub(crate) fn order(&self) -> &[(usize, usize)] {
+        &self.order
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
-    fn every_pair_meets_once_and_no_block_plays_twice_in_a_round() {
-        for n_blocks in 1..20 {
-            let tournament = Tournament::new(n_blocks);
-            let mut met = HashSet::new();
-            for round in 0..tournament.n_rounds() {
-                let mut busy = HashSet::new();
-                for (a, b) in tournament.round(round) {
-                    assert!(a < b && b < n_blocks && met.insert((a, b)));
-                    assert!(busy.insert(a) && busy.insert(b));
-                }
-            }
-            assert_eq!(met.len() + n_blocks, tournament.n_tiles());
+    fn every_tile_belongs_to_one_task() {
+        for n_blocks in [1, 2, 3, 7, 40, 64, 100] {
+            let schedule = Schedule::new(n_blocks);
+            assert_eq!(schedule.order().len(), Schedule::n_tiles(n_blocks));
+            let tasks: Vec<_> = (0..Schedule::n_tasks(n_blocks)).map(|t| schedule.task(t)).collect();
+            assert_eq!(tasks[0].start, 0);
+            assert_eq!(tasks[tasks.len() - 1].end, Schedule::n_tiles(n_blocks));
+            assert!(tasks.windows(2).all(|w| w[0].end == w[1].start));
+            assert!(tasks.iter().all(|task| !task.is_empty()));
         }
     }
 }

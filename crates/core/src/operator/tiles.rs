@@ -1,7 +1,7 @@
 //! The symmetric kernel matrix as tiles of 240 × 240, stored or recomputed.
 
-use super::accumulate::{accumulate_both, accumulate_rows};
-use super::schedule::Tournament;
+use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
+use super::schedule::Schedule;
 use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
 use crate::kernel::tile::compute_strip;
 use crate::linalg::simd::{Isa, Vectors};
@@ -14,9 +14,9 @@ const TILE: usize = BLOCK * BLOCK;
 /// K in precision `T`, as the tiles of its lower triangle.
 pub(crate) struct Tiles<T> {
     panels: Panels<T>,
-    schedule: Tournament,
+    schedule: Schedule,
     isa: Isa,
-    /// Tiles in the schedule's order: the diagonal first, then round by round.
+    /// Tiles in the schedule's order.
     stored: Option<Vec<T>>,
 }
 
@@ -32,12 +32,12 @@ impl<T: Vectors> Tiles<T> {
     }
 
     fn from_panels(panels: Panels<T>, store: bool, isa: Isa) -> Self {
-        let schedule = Tournament::new(panels.n_blocks());
+        let schedule = Schedule::new(panels.n_blocks());
         let mut tiles = Self { panels, schedule, isa, stored: None };
         if store {
-            let mut values = vec![T::default(); tiles.schedule.n_tiles() * TILE];
-            let order = tiles.order();
-            values.par_chunks_mut(TILE).zip(&order).for_each(|(tile, &(rows, columns))| {
+            let order = tiles.schedule.order();
+            let mut values = vec![T::default(); order.len() * TILE];
+            values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
                 for r in (0..tiles.panels.block_len(rows)).step_by(STRIP) {
                     tiles.compute(rows, r, columns, &mut tile[r * BLOCK..]);
                 }
@@ -49,18 +49,18 @@ impl<T: Vectors> Tiles<T> {
 
     /// Bytes of the stored tiles.
     pub(crate) fn stored_bytes(n_samples: usize) -> u64 {
-        (Tournament::new(n_samples.div_ceil(BLOCK)).n_tiles() * TILE * size_of::<T>()) as u64
+        (Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE * size_of::<T>()) as u64
+    }
+
+    /// Bytes a product of `n_vectors` takes while it runs.
+    pub(crate) fn product_bytes(n_samples: usize, n_vectors: usize) -> u64 {
+        let n_blocks = n_samples.div_ceil(BLOCK);
+        let copies = Schedule::n_tasks(n_blocks) + 2;
+        (copies * n_blocks * BLOCK * n_vectors * size_of::<f64>()) as u64
     }
 
     pub(crate) fn panels(&self) -> &Panels<T> {
         &self.panels
-    }
-
-    fn order(&self) -> Vec<(usize, usize)> {
-        let diagonal = (0..self.panels.n_blocks()).map(|b| (b, b));
-        diagonal
-            .chain((0..self.schedule.n_rounds()).flat_map(|round| self.schedule.round(round)))
-            .collect()
     }
 
     fn compute(&self, rows: usize, r: usize, columns: usize, out: &mut [T]) {
@@ -105,41 +105,106 @@ impl<T: Vectors> Tiles<T> {
                 input[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = value;
             }
         }
-        let of_block = |b: usize| &input[b * block_size..(b + 1) * block_size];
+        let partial: Vec<Vec<f64>> = (0..Schedule::n_tasks(n_blocks))
+            .into_par_iter()
+            .map(|task| {
+                let mut output = vec![0.0; n_blocks * block_size];
+                for tile in self.schedule.task(task) {
+                    self.add_tile(tile, &input, &mut output, n_vectors);
+                }
+                output
+            })
+            .collect();
         let mut output = vec![0.0; n_blocks * block_size];
-
-        output.par_chunks_mut(block_size).enumerate().for_each(|(b, y)| {
-            let len = self.panels.block_len(b);
-            self.strips(b, b, b, |r, strip| {
-                accumulate_rows(self.isa, strip, STRIP, len, of_block(b), &mut y[r..], n_vectors);
-            });
+        output.par_chunks_mut(block_size).enumerate().for_each(|(block, sum)| {
+            for part in &partial {
+                let part = &part[block * block_size..(block + 1) * block_size];
+                sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
+            }
         });
-        let mut first_tile = n_blocks;
-        for round in 0..self.schedule.n_rounds() {
-            let mut free: Vec<_> = output.chunks_mut(block_size).map(Some).collect();
-            let pairs: Vec<_> = self
-                .schedule
-                .round(round)
-                .enumerate()
-                .filter_map(|(at, (i, j))| {
-                    Some((first_tile + at, i, j, free[i].take()?, free[j].take()?))
-                })
-                .collect();
-            first_tile += pairs.len();
-            pairs.into_par_iter().for_each(|(tile, i, j, y_i, y_j)| {
-                let len = self.panels.block_len(j);
-                self.strips(tile, i, j, |r, strip| {
-                    let columns = (of_block(j), &mut *y_j);
-                    let rows = (&of_block(i)[r..], &mut y_i[r..]);
-                    accumulate_both(self.isa, strip, len, columns, rows, n_vectors);
-                });
-            });
-        }
 
         for (c, mut row) in out.rows_mut().into_iter().enumerate() {
             for (i, value) in row.iter_mut().enumerate().take(n_samples) {
                 *value = output[i / BLOCK * block_size + c * BLOCK + i % BLOCK];
             }
+        }
+    }
+
+    /// Adds a tile's share, and its mirror image's, to `output`.
+    fn add_tile(&self, tile: usize, input: &[f64], output: &mut [f64], n_vectors: usize) {
+        let (i, j) = self.schedule.order()[tile];
+        let block_size = n_vectors * BLOCK;
+        let len = self.panels.block_len(j);
+        let v = &input[j * block_size..(j + 1) * block_size];
+        if i == j {
+            let y = &mut output[i * block_size..(i + 1) * block_size];
+            self.strips(tile, i, j, |r, strip| {
+                accumulate_rows(self.isa, strip, STRIP, len, v, &mut y[r..], n_vectors);
+            });
+        } else {
+            let w = &input[i * block_size..(i + 1) * block_size];
+            let (head, tail) = output.split_at_mut(j * block_size);
+            let y_i = &mut head[i * block_size..(i + 1) * block_size];
+            let y_j = &mut tail[..block_size];
+            self.strips(tile, i, j, |r, strip| {
+                let rows = (&w[r..], &mut y_i[r..]);
+                accumulate_both(self.isa, strip, len, (v, &mut *y_j), rows, n_vectors);
+            });
+        }
+    }
+
+    /// The matrix of the listed samples.
+    pub(crate) fn restrict(&self, samples: &[usize], store: bool) -> Self {
+        Self::from_panels(self.panels.select(samples), store, self.isa)
+    }
+
+    /// out += v·K\[samples, :\]. Kernel values are computed eight rows at a time and used at once.
+    pub(crate) fn add_columns(
+        &self,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) {
+        let packing = &self.panels.packing;
+        let n_vectors = v.nrows();
+        let mut weights = vec![0.0; samples.len().div_ceil(BLOCK) * n_vectors * BLOCK];
+        for ((c, i), value) in v.indexed_iter() {
+            weights[(i / BLOCK * n_vectors + c) * BLOCK + i % BLOCK] = *value;
+        }
+        let strips: Vec<RowPack<T>> = samples
+            .chunks(STRIP)
+            .map(|group| {
+                let mut rows = RowPack::new(packing.n_features());
+                self.panels.gather(group, &mut rows);
+                rows
+            })
+            .collect();
+        let sums: Vec<Vec<f64>> = (0..self.panels.n_blocks())
+            .into_par_iter()
+            .map(|block| {
+                let mut sums = vec![0.0; n_vectors * BLOCK];
+                let mut strip = [T::default(); STRIP * BLOCK];
+                let columns = self.panels.block(block);
+                let len = self.panels.block_len(block);
+                for (at, rows) in strips.iter().enumerate() {
+                    let first = at * STRIP;
+                    let weights = &weights[first / BLOCK * n_vectors * BLOCK + first % BLOCK..];
+                    compute_strip(
+                        self.isa,
+                        packing.kernel(),
+                        packing.n_features(),
+                        rows.rows(),
+                        STRIP,
+                        columns,
+                        &mut strip,
+                    );
+                    accumulate_columns(self.isa, &strip, STRIP, len, weights, &mut sums, n_vectors);
+                }
+                sums
+            })
+            .collect();
+        for ((c, i), value) in out.indexed_iter_mut() {
+            *value += sums[i / BLOCK][c * BLOCK + i % BLOCK];
         }
     }
 

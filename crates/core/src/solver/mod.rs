@@ -5,7 +5,9 @@ mod line_search;
 pub mod newton;
 mod observer;
 mod outcome;
+pub mod sso;
 
 pub use newton::NewtonSettings;
 pub use observer::{Ignore, Iteration, Observer};
 pub use outcome::{Outcome, Status};
+pub use sso::SsoSettings;

@@ -76,7 +76,9 @@ const CG_PRODUCTS: usize = 400;
 /// Share of the tolerance to reach in working precision before the point is made feasible and certified: moving α to that
 /// of the nearest feasible responses magnifies what is left of the gap by up to ‖K‖/λ.
 const APPROACH: f64 = 1e-3;
-/// Exact steps without progress before giving up.
+/// Relative gap below which lack of progress means the end of precision.
+const NEAR: f64 = 1e-8;
+/// Steps without progress before giving up.
 const PATIENCE: usize = 3;
 
 /// Bytes of the iterates and of the preconditioner of `rank`, beside the operator.
@@ -93,13 +95,22 @@ pub fn solve(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
+    let shape = problem.decisions().dim();
+    let start = Point { coefficients: Array2::zeros(shape), desired: Array2::zeros(shape) };
+    solve_from(problem, operator, settings, seed, start, observer)
+}
+
+/// As [`solve`], from a point whose desired decisions are known.
+pub(crate) fn solve_from(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &NewtonSettings,
+    seed: u64,
+    start: Point,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
     settings.validate()?;
-    let mut clock = Clock {
-        start: Instant::now(),
-        limit: settings.time_limit.map(Duration::from_secs_f64),
-        observer,
-        stopped: None,
-    };
+    let mut clock = Clock::new(settings.time_limit, observer);
     let limits = RankLimits {
         max_rank: settings.rank_for(problem.n_samples()),
         enough_trace: ENOUGH_TRACE * problem.ridge(),
@@ -108,23 +119,36 @@ pub fn solve(
     let factor = LowRank::build(operator, limits, &mut rng, || !clock.poll())?;
     let preconditioner = Woodbury::new(&factor, problem.ridge(), problem.decision_dim());
     let newton = Newton { problem, operator, settings, preconditioner, products: 0, iterations: 0 };
-    newton.run(&mut clock)
+    newton.run(start, &mut clock)
 }
 
 /// Time, interrupts and the observer behind one question: go on?
-struct Clock<'a> {
+pub(crate) struct Clock<'a> {
     start: Instant,
     limit: Option<Duration>,
     observer: &'a mut dyn Observer,
-    stopped: Option<Status>,
+    pub(crate) stopped: Option<Status>,
 }
 
-impl Clock<'_> {
-    fn seconds(&self) -> f64 {
+impl<'a> Clock<'a> {
+    pub(crate) fn new(time_limit: Option<f64>, observer: &'a mut dyn Observer) -> Self {
+        let limit = time_limit.map(Duration::from_secs_f64);
+        Self { start: Instant::now(), limit, observer, stopped: None }
+    }
+
+    /// Passes a step on; the observer may stop the solver there.
+    pub(crate) fn tell(&mut self, iteration: &Iteration) {
+        if self.observer.on_iteration(iteration).is_break() && self.stopped.is_none() {
+            self.stopped = Some(Status::Interrupted);
+        }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
-    fn poll(&mut self) -> bool {
+    /// Whether to stop now.
+    pub(crate) fn poll(&mut self) -> bool {
         if self.stopped.is_none() {
             if self.observer.poll().is_break() {
                 self.stopped = Some(Status::Interrupted);
@@ -146,10 +170,10 @@ impl Observer for Clock<'_> {
     }
 }
 
-/// α with g = Kα, in working precision.
-struct Point {
-    coefficients: Array2<f64>,
-    desired: Array2<f64>,
+/// α with its desired decisions g, in working precision.
+pub(crate) struct Point {
+    pub(crate) coefficients: Array2<f64>,
+    pub(crate) desired: Array2<f64>,
 }
 
 struct Newton<'a> {
@@ -162,32 +186,46 @@ struct Newton<'a> {
 }
 
 impl Newton<'_> {
-    fn run(mut self, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
-        let responses = self.approach(clock)?;
-        self.correct(responses, clock)
+    fn run(mut self, start: Point, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
+        let point = self.approach(start, clock)?;
+        self.correct(point, clock)
     }
 
-    /// Newton steps in working precision, to a gap where the exact kernel takes over. Returns feasible responses.
-    fn approach(&mut self, clock: &mut Clock<'_>) -> Result<Array2<f64>, Error> {
-        let shape = self.problem.decisions().dim();
-        let mut point = Point { coefficients: Array2::zeros(shape), desired: Array2::zeros(shape) };
+    /// Newton steps in working precision, to a gap where the exact kernel takes over.
+    fn approach(&mut self, mut point: Point, clock: &mut Clock<'_>) -> Result<Point, Error> {
         let target = APPROACH * self.settings.tol;
+        let (mut best, mut idle) = (f64::INFINITY, 0);
         loop {
             let responses = self.problem.responses(point.coefficients.view());
             let iteration = self.measure(&point, &responses, clock.seconds())?;
-            self.tell(&iteration, clock);
+            clock.tell(&iteration);
+            // Close to the optimum every step gains digits, until there are none left to gain.
+            idle = if iteration.gap < 0.5 * best { 0 } else { idle + 1 };
+            best = best.min(iteration.gap);
             let done = iteration.relative_gap <= target
+                || (iteration.relative_gap < NEAR && idle > PATIENCE)
                 || self.iterations >= self.settings.max_iterations
                 || clock.poll();
             if done || !self.step(&mut point, clock)? {
-                return Ok(responses);
+                return Ok(point);
             }
         }
     }
 
     /// Newton steps on the exact residual, each ending at feasible responses with a certificate.
-    fn correct(mut self, responses: Array2<f64>, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
+    fn correct(mut self, point: Point, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
+        let responses = self.problem.responses(point.coefficients.view());
         let mut best = self.certify(responses, clock)?;
+        let stops = clock.stopped.is_some() || self.iterations >= self.settings.max_iterations;
+        if stops && best.certificate.relative_gap > self.settings.tol {
+            let (problem, operator) = (self.problem, self.operator);
+            let pair =
+                problem.certify_pair(operator, point.coefficients, best.responses.clone())?;
+            self.products += 2;
+            if pair.certificate.gap < best.certificate.gap {
+                best = pair;
+            }
+        }
         let mut idle = 0;
         let status = loop {
             if best.certificate.relative_gap <= self.settings.tol {
@@ -243,14 +281,8 @@ impl Newton<'_> {
             kernel_products: self.products,
             seconds: clock.seconds(),
         };
-        self.tell(&iteration, clock);
+        clock.tell(&iteration);
         Ok(certified)
-    }
-
-    fn tell(&self, iteration: &Iteration, clock: &mut Clock<'_>) {
-        if clock.observer.on_iteration(iteration).is_break() && clock.stopped.is_none() {
-            clock.stopped = Some(Status::Interrupted);
-        }
     }
 
     fn violation(&self, responses: &Array2<f64>, desired: &Array2<f64>) -> f64 {

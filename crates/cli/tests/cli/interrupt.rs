@@ -1,0 +1,51 @@
+//! Ctrl-C stops at the next step and saves what is reached.
+
+use crate::common::{Folder, written};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Starts a fit that has minutes of work, sends `signal` once its first step is in the trace, and gives the result.
+fn stopped_by(signal: &str) -> (Folder, Value) {
+    let folder = Folder::with_data(6000);
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+        .args(["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--json"])
+        .args(["--operator=tiled", "--precision=f64", "--kernel=laplace", "--threads=1"])
+        .args(["--tol=1e-300", "--max-iterations=1000000", "--trace=t.jsonl"])
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    let begun = || std::fs::read(folder.path("t.jsonl")).is_ok_and(|trace| trace.contains(&b'\n'));
+    while !begun() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its first step");
+        assert!(started.elapsed() < Duration::from_mins(2), "no step in two minutes");
+        sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("interrupted") && !stderr.contains("panicked"), "{stderr}");
+    (folder, serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn what_is_reached_is_saved_with_its_certificate() {
+    let (folder, result) = stopped_by("INT");
+    assert_eq!(result["status"], "interrupted");
+    for name in ["objective", "primal", "dual", "gap", "relative_gap"] {
+        assert!(result[name].as_f64().is_some_and(f64::is_finite), "{name} in {result}");
+    }
+    assert!(result["gap"].as_f64().unwrap() >= 0.0);
+    let inspected = folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json();
+    for (name, value) in result.as_object().unwrap() {
+        assert_eq!(&inspected[name], value, "{name}");
+    }
+    folder.run(["predict", "m.argwhy", "data.csv", "-o", "p.npy", "--rows=0:50"]).exits(0);
+    assert!(written(&folder.path("p.npy")).iter().all(|u| (-1.0..=1.0).contains(u)));
+}

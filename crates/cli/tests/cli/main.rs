@@ -1,0 +1,13 @@
+//! The command as people meet it. One test binary: each more would link everything again.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+mod contract;
+mod determinism;
+#[cfg(unix)]
+mod hostile;
+#[cfg(unix)]
+mod interrupt;
+mod refusals;

@@ -1,0 +1,301 @@
+//! Sequential Selection Optimization: the paper's Algorithm 1 in the variables of (Q).
+//!
+//! Enters: a problem and an operator. Leaves: an outcome. Each iteration selects a block S of samples, solves (Q) in their
+//! responses exactly while all others stay fixed, by the Newton solver on K_SS, and passes the change on:
+//! g += K_{:,S}Δα_S. Since x stays feasible and α = (û − x)/λ throughout, the certificate (1/N)Σδ_i is there after every
+//! block for O(Nn). K_SS may be stored; K_{:,S} is streamed with the f64 kernel, so memory grows with N·n + p² at most.
+//! The book's chapter "SSO" derives the rules and their rates.
+
+mod selection;
+mod settings;
+
+pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
+
+use super::newton::{self, Clock, NewtonSettings, Point};
+use super::observer::{Iteration, Observer};
+use super::outcome::{Outcome, Status};
+use crate::error::Error;
+use crate::operator::{KernelOperator, OperatorKind};
+use crate::problem::{Certificate, Problem};
+use crate::random::stream;
+use ndarray::{Array2, Axis};
+use selection::Selector;
+use std::ops::{ControlFlow, Range};
+
+/// Share of the tolerance, and of the gap there is, that a block's own gap may keep: blocks are exact for all purposes.
+const BLOCK_TOL: f64 = 1e-4;
+/// Relative gaps below this are beyond f64.
+const LEAST_TOL: f64 = 1e-18;
+/// Iterations over which a gap that has not fallen at all counts as stalled.
+const PATIENCE: usize = 50;
+
+/// Minimises (Q) block by block to `settings.tol`. `kind` says how K_SS is held.
+pub fn solve(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &SsoSettings,
+    kind: OperatorKind,
+    seed: u64,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    let checked = settings.check(problem.n_samples())?;
+    let mut clock = Clock::new(settings.time_limit, observer);
+    let shape = problem.decisions().dim();
+    let mut sso = Sso {
+        problem,
+        operator,
+        settings,
+        kind,
+        seed,
+        responses: problem.responses(Array2::zeros(shape).view()),
+        coefficients: Array2::zeros(shape),
+        desired: Array2::zeros(shape),
+        entries: 0.0,
+    };
+    sso.coefficients = problem.coefficients(sso.responses.view());
+    let started = sso.initialise(&checked, &mut clock)?;
+    sso.run(&checked, started, &mut clock)
+}
+
+/// Settings with the problem's size filled in.
+pub(crate) struct Checked {
+    pub(crate) block: usize,
+    pub(crate) parts: usize,
+}
+
+struct Sso<'a> {
+    problem: &'a Problem,
+    operator: &'a dyn KernelOperator,
+    settings: &'a SsoSettings,
+    kind: OperatorKind,
+    seed: u64,
+    responses: Array2<f64>,
+    coefficients: Array2<f64>,
+    desired: Array2<f64>,
+    /// Kernel values computed or loaded, in units of N².
+    entries: f64,
+}
+
+impl Sso<'_> {
+    /// Brings the starting point; false where it was interrupted.
+    fn initialise(&mut self, checked: &Checked, clock: &mut Clock<'_>) -> Result<bool, Error> {
+        match self.settings.init {
+            // Responses are the decisions themselves, moved into their set: there already. Where a decision is kept
+            // outside its set, α is not zero and g takes a product.
+            Initialization::Expert => self.refresh()?,
+            Initialization::Zero => {
+                let (problem, shape) = (self.problem, self.responses.dim());
+                let limits = problem.limits();
+                self.responses = Array2::from_shape_fn(shape, |(j, _)| limits.clamp(j, 0.0));
+                self.coefficients = problem.coefficients(self.responses.view());
+                self.refresh()?;
+            }
+            Initialization::WarmUp => {
+                self.refresh()?;
+                for part in self.parts(checked.parts) {
+                    let samples: Vec<usize> = part.collect();
+                    if !self.improve(&samples, clock)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Initialization::PaperWarmUp => {
+                self.refresh()?;
+                let start = (self.coefficients.clone(), self.desired.clone());
+                let mut found = self.responses.clone();
+                for part in self.parts(checked.parts) {
+                    let samples: Vec<usize> = part.collect();
+                    // Alone: the others' coefficients count as zero.
+                    self.coefficients.fill(0.0);
+                    self.desired.fill(0.0);
+                    let scale = self.problem.mean_square();
+                    let Some(block) = self.solve_block(&samples, scale, clock)? else {
+                        (self.coefficients, self.desired) = start;
+                        return Ok(false);
+                    };
+                    for (at, &i) in samples.iter().enumerate() {
+                        found.column_mut(i).assign(&block.column(at));
+                    }
+                }
+                self.responses = found;
+                self.coefficients = self.problem.coefficients(self.responses.view());
+                self.refresh()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn parts(&self, n_parts: usize) -> Vec<Range<usize>> {
+        let n = self.problem.n_samples();
+        (0..n_parts).map(|m| m * n / n_parts..(m + 1) * n / n_parts).collect()
+    }
+
+    /// g = Kα from nothing.
+    fn refresh(&mut self) -> Result<(), Error> {
+        if self.coefficients.iter().all(|a| *a == 0.0) {
+            self.desired.fill(0.0);
+        } else {
+            self.operator.apply_exact(self.coefficients.view(), self.desired.view_mut())?;
+            self.entries += 0.5;
+        }
+        Ok(())
+    }
+
+    fn certificate(&self) -> Certificate {
+        self.problem.certificate(&self.responses, &self.coefficients, &self.desired)
+    }
+
+    fn run(
+        mut self,
+        checked: &Checked,
+        started: bool,
+        clock: &mut Clock<'_>,
+    ) -> Result<Outcome, Error> {
+        let mut selector =
+            Selector::new(self.settings.selection, checked.block, stream(self.seed, "blocks"));
+        let mut best = f64::INFINITY;
+        let mut idle = 0;
+        let mut iteration = 0;
+        let status = loop {
+            let certificate = self.certificate();
+            self.tell(iteration, &certificate, clock);
+            if certificate.relative_gap <= self.settings.tol {
+                break Status::Solved;
+            }
+            if !started || clock.poll() {
+                break clock.stopped.unwrap_or(Status::Interrupted);
+            }
+            if iteration >= self.settings.max_iterations {
+                break Status::MaxIterations;
+            }
+            idle = if certificate.gap < best { 0 } else { idle + 1 };
+            best = best.min(certificate.gap);
+            if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
+                break Status::Stalled;
+            }
+            let samples = selector.select(self.problem, &self.responses, &self.desired);
+            if !self.improve(&samples, clock)? {
+                break clock.stopped.unwrap_or(Status::Interrupted);
+            }
+            iteration += 1;
+        };
+        // What is reported is recomputed from the definition, free of the rounding of the updates.
+        let certified = self.problem.certify(self.operator, self.responses)?;
+        let solved = certified.certificate.relative_gap <= self.settings.tol;
+        let status = if status == Status::Solved && !solved { Status::Stalled } else { status };
+        Ok(Outcome {
+            certified,
+            status,
+            iterations: iteration,
+            kernel_products: (self.entries + 1.0).ceil() as usize,
+            seconds: clock.seconds(),
+        })
+    }
+
+    fn tell(&self, iteration: usize, c: &Certificate, clock: &mut Clock<'_>) {
+        let violations = self.problem.violations(self.responses.view(), self.desired.view());
+        let limits = self.problem.limits();
+        let inside = self.desired.indexed_iter().filter(|((j, _), g)| {
+            limits.lower()[*j] < **g && **g < limits.upper()[*j]
+        });
+        let free = inside.count() as f64 / self.desired.len() as f64;
+        clock.tell(&Iteration {
+            iteration,
+            objective: c.objective,
+            primal: c.primal,
+            dual: c.dual,
+            gap: c.gap,
+            relative_gap: c.relative_gap,
+            violation: violations.into_iter().fold(0.0, f64::max),
+            free,
+            exact: true,
+            kernel_products: self.entries.ceil() as usize,
+            seconds: clock.seconds(),
+        });
+    }
+
+    /// Solves a block and passes its change on. False where it was interrupted: nothing has changed then.
+    fn improve(&mut self, samples: &[usize], clock: &mut Clock<'_>) -> Result<bool, Error> {
+        let certificate = self.certificate();
+        let scale = self.problem.scale(certificate.primal, certificate.dual);
+        let Some(block) = self.solve_block(samples, scale, clock)? else {
+            return Ok(false);
+        };
+        let mut change = Array2::zeros(block.dim());
+        for (at, &i) in samples.iter().enumerate() {
+            for j in 0..block.nrows() {
+                let response = block[[j, at]];
+                let coefficient = (self.problem.decisions()[[j, i]] - response) / self.problem.ridge();
+                change[[j, at]] = coefficient - self.coefficients[[j, i]];
+                self.responses[[j, i]] = response;
+                self.coefficients[[j, i]] = coefficient;
+            }
+        }
+        // Rows that did not move pass nothing on.
+        let moved: Vec<usize> =
+            (0..samples.len()).filter(|&at| change.column(at).iter().any(|d| *d != 0.0)).collect();
+        if !moved.is_empty() {
+            let rows: Vec<usize> = moved.iter().map(|&at| samples[at]).collect();
+            let change = change.select(Axis(1), &moved).as_standard_layout().into_owned();
+            self.operator.add_columns_exact(&rows, change.view(), self.desired.view_mut())?;
+            self.entries += rows.len() as f64 / self.problem.n_samples() as f64;
+        }
+        Ok(true)
+    }
+
+    /// The block's optimal responses, n × p; none where it was interrupted.
+    fn solve_block(
+        &mut self,
+        samples: &[usize],
+        scale: f64,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Array2<f64>>, Error> {
+        let pick = |a: &Array2<f64>| a.select(Axis(1), samples).as_standard_layout().into_owned();
+        let (coefficients, desired) = (pick(&self.coefficients), pick(&self.desired));
+        let operator = self.operator.restrict(samples, self.kind)?;
+        let share = samples.len() as f64 / self.problem.n_samples() as f64;
+        let mut inner = Array2::zeros(coefficients.dim());
+        if coefficients.iter().any(|a| *a != 0.0) {
+            operator.apply_exact(coefficients.view(), inner.view_mut())?;
+            self.entries += 0.5 * share * share;
+        }
+        let problem = self.problem.block(samples, &desired - &inner, scale);
+        // The gap of the block alone, before: the target must lie below it and below the tolerance.
+        let responses = problem.responses(coefficients.view());
+        let before = problem.mean_gap(&responses, &desired) / scale;
+        let tol = (BLOCK_TOL * before.min(self.settings.tol)).max(LEAST_TOL);
+        let newton_settings = NewtonSettings {
+            tol,
+            max_iterations: 60,
+            time_limit: None,
+            max_rank: self.settings.max_rank,
+        };
+        let start = Point { coefficients, desired };
+        let mut inside = Inside(clock);
+        let outcome = newton::solve_from(
+            &problem,
+            operator.as_ref(),
+            &newton_settings,
+            self.seed,
+            start,
+            &mut inside,
+        )?;
+        self.entries += 0.5 * share * share * outcome.kernel_products as f64;
+        let interrupted = matches!(outcome.status, Status::Interrupted);
+        // A block that stalls at the limit of f64 is as exact as it gets; it may only not make things worse.
+        let worse = outcome.certified.certificate.gap > before * scale;
+        if interrupted {
+            return Ok(None);
+        }
+        Ok(Some(if worse { responses } else { outcome.certified.responses }))
+    }
+}
+
+/// The solver of a block asks whether to go on, and reports to nobody.
+struct Inside<'a, 'b>(&'a mut Clock<'b>);
+
+impl Observer for Inside<'_, '_> {
+    fn poll(&mut self) -> ControlFlow<()> {
+        if self.0.poll() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which samples make the next block.
+
+use super::settings::Selection;
+use crate::problem::Problem;
+use ndarray::Array2;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// Share of a block that is chosen by its share of the gap. A quarter is the best of those tried: nothing greedy forgets what
+/// matters, everything greedy picks the complement of the last block over and over.
+const GREEDY: f64 = 0.25;
+/// In the paper's rule, violations above this share of the largest count.
+const ABOVE: f64 = 0.1;
+
+pub(crate) struct Selector {
+    rule: Selection,
+    block: usize,
+    rng: ChaCha8Rng,
+    /// Where the next cyclic block starts.
+    next: usize,
+}
+
+impl Selector {
+    pub(crate) fn new(rule: Selection, block: usize, rng: ChaCha8Rng) -> Self {
+        Self { rule, block, rng, next: 0 }
+    }
+
+    /// The next block, in increasing order.
+    pub(crate) fn select(
+        &mut self,
+        problem: &Problem,
+        responses: &Array2<f64>,
+        desired: &Array2<f64>,
+    ) -> Vec<usize> {
+        let n = problem.n_samples();
+        let mut chosen = match self.rule {
+            Selection::Cyclic => {
+                let block: Vec<usize> = (0..self.block).map(|i| (self.next + i) % n).collect();
+                self.next = (self.next + self.block) % n;
+                block
+            }
+            Selection::Random => self.fill(n, Vec::new()),
+            Selection::Violation => {
+                let shares = problem.gap_shares(responses.view(), desired.view());
+                let n_greedy = ((GREEDY * self.block as f64).ceil() as usize).min(n);
+                let mut order: Vec<usize> = (0..n).collect();
+                order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
+                order.truncate(n_greedy);
+                self.fill(n, order)
+            }
+            Selection::Paper => {
+                let mut above = candidates(problem, responses, desired);
+                self.shuffle(&mut above, self.block);
+                above.truncate(self.block);
+                self.fill(n, above)
+            }
+        };
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// Adds samples at random until the block is full.
+    fn fill(&mut self, n: usize, mut chosen: Vec<usize>) -> Vec<usize> {
+        let mut taken = vec![false; n];
+        chosen.iter().for_each(|&i| taken[i] = true);
+        let mut rest: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
+        let missing = self.block - chosen.len();
+        self.shuffle(&mut rest, missing);
+        chosen.extend_from_slice(&rest[..missing]);
+        chosen
+    }
+
+    /// Puts a uniformly random selection of `count` to the front (Fisher and Yates, stopped early).
+    fn shuffle(&mut self, items: &mut [usize], count: usize) {
+        for i in 0..count.min(items.len()) {
+            let j = self.rng.random_range(i..items.len());
+            items.swap(i, j);
+        }
+    }
+}
+
+/// Samples strictly inside their set with ‖x_i − g_i‖² above a tenth of the largest such value.
+fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
+    let limits = problem.limits();
+    let violation = |i: usize| -> f64 {
+        let inside = (0..problem.decision_dim()).all(|j| {
+            limits.lower()[j] < responses[[j, i]] && responses[[j, i]] < limits.upper()[j]
+        });
+        if !inside {
+            return 0.0;
+        }
+        (0..problem.decision_dim()).map(|j| (responses[[j, i]] - desired[[j, i]]).powi(2)).sum()
+    };
+    let violations: Vec<f64> = (0..problem.n_samples()).map(violation).collect();
+    let largest = violations.iter().copied().fold(0.0, f64::max);
+    (0..violations.len()).filter(|&i| violations[i] > ABOVE * largest).collect()
+}

@@ -1,0 +1,226 @@
+//! Model files: identity from save to load, and no damaged byte goes unseen.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use argwhy_core::decision_set::{BoxLimits, DecisionSet};
+use argwhy_core::features::{FeatureMap, FeatureSettings};
+use argwhy_core::kernel::Kernel;
+use argwhy_core::model::FitRecord;
+use argwhy_core::problem::Certificate;
+use argwhy_core::solver::Status;
+use argwhy_core::{Model, Predictor};
+use argwhy_io::model::{FORMAT, Problem};
+use argwhy_io::{ModelFileError, decode_model, encode_model, load_model, save_model};
+use ndarray::{Array2, array};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
+
+/// A model of these signals and coefficients; everything else is made up.
+fn model(
+    signals: Array2<f64>,
+    coefficients: Array2<f64>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+) -> Model {
+    let support_rows = (0..signals.nrows() as u64).map(|row| row * 3).collect();
+    Model {
+        features: FeatureMap::fit(
+            FeatureSettings::default(),
+            array![[0.1, 2.0], [0.7, -1.0]].view(),
+        )
+        .unwrap(),
+        kernel: Kernel::Rbf { gamma: 1.0 / 6.0 },
+        set: DecisionSet::Box(BoxLimits::new(lower, upper).unwrap()),
+        support_signals: signals,
+        coefficients,
+        support_rows,
+        record: FitRecord {
+            status: Status::Solved,
+            n_samples: 17,
+            regularization: 1e-6,
+            certificate: Certificate {
+                objective: 0.1 + 0.2,
+                primal: f64::MIN_POSITIVE,
+                dual: -0.0,
+                gap: 5e-324,
+                relative_gap: 1e-300,
+            },
+            iterations: 3,
+            kernel_products: 40,
+            seconds: 0.123_456_789_012_345_6,
+            peak_memory_bytes: Some(u64::MAX),
+        },
+    }
+}
+
+fn small() -> Model {
+    let infinite = f64::INFINITY;
+    model(
+        array![[0.1, 0.2], [0.3, 1e-300]],
+        array![[1.5, -0.0], [1e300, 2.0]],
+        vec![-1.0, -infinite],
+        vec![infinite, 0.3],
+    )
+}
+
+fn settings() -> Value {
+    json!({ "seed": u64::MAX, "gamma": 0.1, "note": "a \"quoted\" \\ {\\\"checksum\\\":\\\" é" })
+}
+
+#[test]
+fn every_flipped_byte_is_refused() {
+    let whole = encode_model(&small(), &settings()).unwrap();
+    assert_eq!(decode_model(&whole).unwrap().model, small());
+    let mut damaged = whole.clone();
+    for at in 0..whole.len() {
+        for flip in [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff] {
+            damaged[at] = whole[at] ^ flip;
+            assert!(decode_model(&damaged).is_err(), "byte {at}, flip {flip:#04x}");
+        }
+        damaged[at] = whole[at];
+    }
+}
+
+#[test]
+fn every_truncation_and_extension_is_refused() {
+    let whole = encode_model(&small(), &settings()).unwrap();
+    for length in 0..whole.len() {
+        assert!(decode_model(&whole[..length]).is_err(), "{length} bytes");
+    }
+    for more in [vec![0], vec![b' '; 8], whole.clone()] {
+        assert!(decode_model(&[whole.clone(), more].concat()).is_err());
+    }
+    // Two bytes that change places, and a part that is repeated.
+    for at in 0..whole.len() - 1 {
+        let mut swapped = whole.clone();
+        swapped.swap(at, at + 1);
+        assert!(swapped == whole || decode_model(&swapped).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn a_newer_format_is_told_apart_from_damage() {
+    let whole = encode_model(&small(), &settings()).unwrap();
+    let text = format!(r#"\"format\":{FORMAT},"#);
+    let at = whole.windows(text.len()).position(|w| w == text.as_bytes()).unwrap();
+    let mut newer = whole;
+    newer[at + text.len() - 2] = b'7';
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.argwhy");
+    std::fs::write(&path, &newer).unwrap();
+    assert!(matches!(load_model(&path), Err(ModelFileError::Newer { found: 7, .. })));
+    assert!(matches!(decode_model(&newer), Err(Problem::Newer { found: 7, .. })));
+}
+
+#[test]
+fn other_files_are_not_models() {
+    let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    for bytes in [
+        Vec::new(),
+        b"signals,decisions\n1,2\n".to_vec(),
+        vec![0xff; 64],
+        vec![0; 64],
+        header("{}"),
+        header(r#"{"__metadata__":{"other":"x"}}"#),
+        u64::MAX.to_le_bytes().to_vec(),
+    ] {
+        assert!(matches!(decode_model(&bytes), Err(Problem::NotAModel(_))), "{bytes:?}");
+    }
+    for text in ["", "x", "{}", "[]", r#"{\"format\":1}"#, r#"{\"format\":1,\"version\":\"0\"}"#] {
+        let bytes = header(&format!(r#"{{"__metadata__":{{"argwhy":"{text}"}}}}"#));
+        assert!(decode_model(&bytes).is_err(), "{text}");
+    }
+}
+
+/// Whoever can make a checksum can make any file: what does not fit together is refused all the same.
+#[test]
+fn models_that_do_not_fit_together_are_refused() {
+    let infinite = f64::INFINITY;
+    let (lower, upper) = (vec![-1.0, -infinite], vec![infinite, 0.3]);
+    let good = small();
+    for (what, bad) in [
+        (
+            "signals too wide",
+            model(Array2::ones((2, 3)), Array2::ones((2, 2)), lower.clone(), upper.clone()),
+        ),
+        (
+            "coefficients too few",
+            model(Array2::ones((2, 2)), Array2::ones((1, 2)), lower.clone(), upper.clone()),
+        ),
+        (
+            "coefficients too narrow",
+            model(Array2::ones((2, 2)), Array2::ones((2, 1)), lower.clone(), upper.clone()),
+        ),
+        ("NaN", model(Array2::ones((1, 2)), array![[f64::NAN, 1.0]], lower.clone(), upper.clone())),
+        ("infinite", model(array![[1.0, infinite]], Array2::ones((1, 2)), lower, upper)),
+        ("gamma", Model { kernel: Kernel::Rbf { gamma: -1.0 }, ..good.clone() }),
+    ] {
+        let answer = encode_model(&bad, &settings()).map(|bytes| decode_model(&bytes).is_err());
+        assert!(answer.unwrap_or(true), "{what}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_back_is_not_written() {
+    let infinite_clip = FeatureSettings { clip: f64::INFINITY, ..FeatureSettings::default() };
+    let Ok(features) = FeatureMap::fit(infinite_clip, array![[0.1, 2.0], [0.7, -1.0]].view())
+    else {
+        return;
+    };
+    if let Ok(bytes) = encode_model(&Model { features, ..small() }, &settings()) {
+        decode_model(&bytes).unwrap();
+    }
+}
+
+#[test]
+fn saving_fails_without_leaving_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let error =
+        save_model(&folder.path().join("none/m.argwhy"), &small(), &settings()).unwrap_err();
+    assert!(matches!(error, ModelFileError::Write { .. }));
+    assert!(save_model(folder.path(), &small(), &settings()).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert!(matches!(load_model(&folder.path().join("no")), Err(ModelFileError::NotFound { .. })));
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>().prop_filter("finite", |v| v.is_finite()),
+        any::<f32>().prop_filter("finite", |v| v.is_finite()).prop_map(f64::from),
+        Just(-0.0),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 128, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn save_and_load_is_identity(
+        n in 0_usize..6,
+        signals in prop::collection::vec(number(), 12),
+        coefficients in prop::collection::vec(number(), 12),
+        gap in number(),
+        limit in number(),
+    ) {
+        let part = |values: &[f64]| Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap();
+        let mut original = model(
+            part(&signals),
+            part(&coefficients),
+            vec![limit.min(0.0), f64::NEG_INFINITY],
+            vec![f64::INFINITY, limit],
+        );
+        original.record.certificate.gap = gap;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.argwhy");
+        save_model(&path, &original, &settings()).unwrap();
+        let stored = load_model(&path).unwrap();
+        prop_assert_eq!(&stored.settings, &settings());
+        prop_assert_eq!(&stored.model, &original);
+        // −0 = 0 to the comparison above, not to this one.
+        prop_assert!(encode_model(&stored.model, &settings()).unwrap() == std::fs::read(&path).unwrap());
+        let _ = Predictor::new(&stored.model).unwrap();
+    }
+}
