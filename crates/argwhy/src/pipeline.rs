@@ -61,7 +61,8 @@ impl Pipeline {
 
     /// Fits on all rows.
     pub fn fit(&self, data: &Dataset) -> Result<Fit, Error> {
-        self.fit_rows(data, &[0..data.n_samples()], &mut Silent)
+        let all = 0..data.n_samples();
+        self.fit_rows(data, std::slice::from_ref(&all), &mut Silent)
     }
 
     /// Fits on the listed rows, in their order; the features' statistics come from all rows of `data`.

@@ -54,18 +54,19 @@ impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let limit = settings.memory.0;
+        let precision = settings.working_precision();
         let n_together = match settings.solver {
             SolverKind::Newton => sizes.n_samples,
             SolverKind::Sso => largest_block(settings, sizes.n_samples)?,
         };
         let full_rank = settings.newton().rank_for(n_together);
         let memory = |kind, rank| match settings.solver {
-            SolverKind::Newton => memory_bytes(sizes, settings.precision, kind, rank),
+            SolverKind::Newton => memory_bytes(sizes, precision, kind, rank),
             SolverKind::Sso => {
                 // The whole with nothing but packed samples, iterates and a product's room, and a block beside it.
                 let block = Sizes { n_loaded: 0, n_samples: n_together, ..sizes };
-                memory_bytes(sizes, settings.precision, OperatorKind::Tiled, 0)
-                    + memory_bytes(block, settings.precision, kind, rank)
+                memory_bytes(sizes, precision, OperatorKind::Tiled, 0)
+                    + memory_bytes(block, precision, kind, rank)
                     - PROCESS_BYTES
             }
         };
@@ -87,7 +88,7 @@ impl Plan {
                 return Ok(Self {
                     operator: kind,
                     n_together,
-                    precision: settings.precision,
+                    precision,
                     max_rank: rank,
                     memory_bytes: memory(kind, rank),
                     limit_bytes: limit,

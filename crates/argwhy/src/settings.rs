@@ -139,6 +139,9 @@ pub enum OperatorChoice {
     Tiled,
 }
 
+/// Regularization below which rounding to f32 makes K + λI indefinite: ‖K − K_f32‖ grows like 1e-8·N, λ is k·N.
+const F32_RESOLVES: f64 = 3e-8;
+
 /// More threads than any machine has cores would only fight each other.
 const MAX_THREADS: usize = 1024;
 
@@ -163,8 +166,8 @@ impl FitSettings {
         if !(self.regularization > 0.0 && self.regularization.is_finite()) {
             return setting("regularization", &self.regularization, "a positive finite number");
         }
-        if !(self.clip > 0.0) {
-            return setting("clip", &self.clip, "a positive number");
+        if !(self.clip > 0.0 && self.clip.is_finite()) {
+            return setting("clip", &self.clip, "a positive finite number");
         }
         check_threads(self.threads)?;
         let limits =
@@ -221,6 +224,13 @@ impl FitSettings {
             KernelKind::Laplace => Kernel::Laplace { gamma },
             KernelKind::Linear => Kernel::Linear,
         }
+    }
+
+    /// The precision to iterate in. f32 where it was asked for and can tell K + λI from K: not for the linear kernel, whose
+    /// values have no bound, and not for a regularization below what rounding adds to kernel values of one.
+    pub fn working_precision(&self) -> Precision {
+        let resolved = self.kernel != KernelKind::Linear && self.regularization >= F32_RESOLVES;
+        if resolved { self.precision } else { Precision::F64 }
     }
 
     /// The set of decisions with `decision_dim` entries.

@@ -4,8 +4,8 @@ use argwhy::FitSettings;
 use argwhy::core::decision_set::Infeasible;
 use argwhy::core::features::{Expansion, Normalization};
 use argwhy::core::operator::Precision;
-use argwhy::io::RowRanges;
 use argwhy::core::solver::sso::{Initialization, Selection};
+use argwhy::io::RowRanges;
 use argwhy::settings::{Block, Gamma, KernelKind, MemorySize, Numbers, OperatorChoice, SolverKind};
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
@@ -32,6 +32,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Learn from a bundled expert, end to end, with a report
     Demo(DemoArgs),
+    /// Reproduce the paper's ablation of SSO, beside our rule, on data of your own
+    Ablate(Box<AblateArgs>),
     /// Measure how fast a model decides on this machine
     Bench(BenchArgs),
     /// Check that this machine is all right
@@ -69,7 +71,12 @@ pub struct FitOptions {
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub decisions: Option<String>,
     /// Rows to train on, half-open; feature statistics still come from all rows. All rows if not given
-    #[arg(long, value_name = "0:5000,10000:15000", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "0:5000,10000:15000",
+        allow_hyphen_values = true,
+        help_heading = "Data"
+    )]
     pub rows: Option<RowRanges>,
 
     /// Functions of the signal: poly2 (all monomials up to degree two) or raw
@@ -79,7 +86,7 @@ pub struct FitOptions {
     #[arg(long, value_parser = named::<Normalization>, help_heading = "Features and kernel")]
     pub normalize: Option<Normalization>,
     /// Features are cut to ±CLIP
-    #[arg(long, help_heading = "Features and kernel")]
+    #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
     pub clip: Option<f64>,
     /// Kernel: rbf, laplace or linear
     #[arg(long, value_parser = named::<KernelKind>, help_heading = "Features and kernel")]
@@ -127,7 +134,12 @@ pub struct FitOptions {
     #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub tol: Option<f64>,
     /// Steps at most: 100 for newton, 1000 blocks for sso if not given
-    #[arg(long, value_name = "N", help_heading = "Problem and solver")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Problem and solver"
+    )]
     pub max_iterations: Option<usize>,
     /// Seconds at most; what is reached by then is saved. No limit if not given
     #[arg(
@@ -145,7 +157,7 @@ pub struct FitOptions {
     #[arg(long, value_parser = named::<Selection>, help_heading = "SSO")]
     pub selection: Option<Selection>,
     /// Parts of the warm-up, two if not given
-    #[arg(long, value_name = "PARTS", help_heading = "SSO")]
+    #[arg(long, value_name = "PARTS", allow_negative_numbers = true, help_heading = "SSO")]
     pub warm_up: Option<usize>,
     /// Start: warm-up (parts one after the other), paper-warm-up (parts on their own), expert or zero
     #[arg(long, value_parser = named::<Initialization>, help_heading = "SSO")]
@@ -155,16 +167,16 @@ pub struct FitOptions {
     #[arg(long, value_name = "2GiB", help_heading = "Machine")]
     pub memory: Option<MemorySize>,
     /// Threads; one a core if not given. The result does not depend on it
-    #[arg(long, value_name = "N", help_heading = "Machine")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Machine")]
     pub threads: Option<usize>,
-    /// Precision of kernel values while iterating: f32 or f64. Certificates are f64 always
+    /// Precision of kernel values while iterating: f32 or f64 (also used where f32 could not resolve k). Certificates are f64 always
     #[arg(long, value_parser = named::<Precision>, help_heading = "Machine")]
     pub precision: Option<Precision>,
     /// Kernel values: stored, tiled (recomputed, little memory) or auto
     #[arg(long, value_parser = named::<OperatorChoice>, help_heading = "Machine")]
     pub operator: Option<OperatorChoice>,
     /// Seed of everything random
-    #[arg(long, value_name = "N", help_heading = "Machine")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Machine")]
     pub seed: Option<u64>,
 
     /// Print one JSON object with the result on stdout
@@ -188,7 +200,7 @@ pub struct DataOptions {
     #[arg(long, value_name = "KEY")]
     pub signals: Option<String>,
     /// Rows to use, half-open; all if not given
-    #[arg(long, value_name = "0:5000,10000:15000")]
+    #[arg(long, value_name = "0:5000,10000:15000", allow_hyphen_values = true)]
     pub rows: Option<RowRanges>,
     /// Threads; one a core if not given. The result does not depend on it
     #[arg(long, value_name = "N")]
@@ -260,6 +272,54 @@ pub struct DemoArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Example, the paper's Figure 2:
+  argwhy ablate hopper-expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -k 1e-6 --seeds 5 -o ablation")]
+pub struct AblateArgs {
+    /// One or more data sets
+    #[arg(required = true)]
+    pub data: Vec<PathBuf>,
+    /// Folder for traces, table and report
+    #[arg(short, long, value_name = "FOLDER", default_value = "argwhy-ablation")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    /// One lower and one upper limit for every dimension of a decision
+    #[arg(long, value_name = "LO,HI", allow_hyphen_values = true)]
+    pub bounds: Option<Numbers>,
+    /// Weight of simplicity: one for all data sets, or a list with one for each
+    #[arg(short = 'k', long, value_name = "K[,K..]", allow_hyphen_values = true)]
+    pub regularization: Option<Numbers>,
+    /// Samples of a block: a share with a decimal point or a number
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    pub block: Option<Block>,
+    /// Blocks after the warm-up
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub iterations: usize,
+    /// Seeds; curves and tables show medians
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seeds: u64,
+    /// Stop a variant at this relative gap
+    #[arg(long, default_value_t = 1e-13)]
+    pub tol: f64,
+    /// Seconds a variant may take
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<f64>,
+    /// Only variants whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Memory the whole process may take
+    #[arg(long, value_name = "2GiB")]
+    pub memory: Option<MemorySize>,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
 pub struct BenchArgs {
     /// A model written by `fit`
     pub model: PathBuf,
@@ -294,9 +354,11 @@ pub fn with_defaults(command: clap::Command) -> clap::Command {
                 None | Some(serde_json::Value::Null | serde_json::Value::Bool(_)) => return arg,
                 Some(_) if name == "memory" => memory.clone(),
                 Some(serde_json::Value::String(text)) => text.clone(),
-                Some(serde_json::Value::Number(number)) => {
-                    number.as_f64().map_or_else(|| number.to_string(), |value| value.to_string())
-                }
+                Some(serde_json::Value::Number(number)) => match number.as_f64() {
+                    Some(value) if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
+                    Some(value) => value.to_string(),
+                    None => number.to_string(),
+                },
                 Some(other) => other.to_string(),
             };
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();

@@ -49,7 +49,18 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         gamma,
         bounds,
         lower,
-        upper, infeasible, regularization, solver, tol, max_iterations, time_limit, block, selection, warm_up, init, memory,
+        upper,
+        infeasible,
+        regularization,
+        solver,
+        tol,
+        max_iterations,
+        time_limit,
+        block,
+        selection,
+        warm_up,
+        init,
+        memory,
         threads,
         precision,
         operator,
@@ -104,9 +115,9 @@ pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliErr
         ("--init", line.init.is_some()),
     ];
     match said.iter().find(|(_, said)| *said) {
-        Some((name, _)) if !sso => {
-            Err(CliError::Usage(format!("{name} belongs to --solver sso; add that or leave it out")))
-        }
+        Some((name, _)) if !sso => Err(CliError::Usage(format!(
+            "{name} belongs to --solver sso; add that or leave it out"
+        ))),
         _ => Ok(()),
     }
 }

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Ablate(args) => commands::ablate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
     };

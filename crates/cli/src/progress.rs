@@ -19,6 +19,7 @@ pub struct Follow {
     quiet: bool,
     bar: Option<ProgressBar>,
     trace: Option<Trace>,
+    notes: Vec<String>,
     /// Every step, for the report.
     pub history: Vec<Iteration>,
 }
@@ -43,7 +44,12 @@ impl Follow {
                 })
             })
             .transpose()?;
-        Ok(Self { quiet, bar: None, trace, history: Vec::new() })
+        Ok(Self { quiet, bar: None, trace, notes: Vec::new(), history: Vec::new() })
+    }
+
+    /// Something to say once the fit is known to start.
+    pub fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
     }
 
     /// Takes the line away and reports a trace that broke off.
@@ -123,6 +129,9 @@ impl Progress for Follow {
                 seconds(plan.seconds),
             ),
         );
+        for note in &self.notes {
+            say(self.quiet, format_args!("note: {note}"));
+        }
         if outside.beyond > 0 {
             say(
                 self.quiet,

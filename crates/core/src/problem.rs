@@ -111,6 +111,7 @@ impl Problem {
     /// It has the form of the whole one, with the same λ = kN, except that the desired decisions are g_S = K_SSα_S + c:
     /// `offset` is c = g_S − K_SSα_S. Its gap is the block's share (1/N)Σδ_i of the whole gap, and relative gaps
     /// refer to `scale`.
+    #[must_use]
     pub fn block(&self, samples: &[usize], offset: Array2<f64>, scale: f64) -> Self {
         let decisions = self.decisions.select(Axis(1), samples).as_standard_layout().into_owned();
         let flat = slice(&decisions);

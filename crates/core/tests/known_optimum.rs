@@ -180,7 +180,8 @@ fn a_block_of_all_samples_is_one_step_to_the_optimum() {
             ..SsoSettings::default()
         };
         let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore).unwrap();
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
+                .unwrap();
         assert_eq!(outcome.status, Status::Solved, "{}", known.given.name);
         assert!(outcome.iterations <= 1, "{}: {} blocks", known.given.name, outcome.iterations);
     }

@@ -89,7 +89,8 @@ fn one_coordinate_at_a_time_reaches_the_optimum() {
             ..SsoSettings::default()
         };
         let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore).unwrap();
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
+                .unwrap();
         assert_eq!(outcome.status, Status::Solved, "{selection:?}");
     }
 }
@@ -98,11 +99,11 @@ fn one_coordinate_at_a_time_reaches_the_optimum() {
 fn warm_up_never_starts_above_the_expert() {
     let (problem, operator) = setup(60, 2, 1e-3, 0.3, 0.7);
     let first = |init, warm_up| {
-        let settings =
-            SsoSettings { init, warm_up, max_iterations: 0, ..SsoSettings::default() };
+        let settings = SsoSettings { init, warm_up, max_iterations: 0, ..SsoSettings::default() };
         let mut record = Record(Vec::new());
         let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut record).unwrap();
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut record)
+                .unwrap();
         assert!(matches!(outcome.status, Status::MaxIterations | Status::Solved));
         record.0[0].objective
     };
@@ -120,7 +121,8 @@ fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let settings = SsoSettings { max_iterations: 5, tol: 1e-14, ..SsoSettings::default() };
         pool.install(|| {
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 9, &mut Ignore).unwrap()
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 9, &mut Ignore)
+                .unwrap()
         })
         .certified
         .coefficients
@@ -132,7 +134,8 @@ fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
 fn sizes_that_do_not_fit_are_refused() {
     let (problem, operator) = setup(20, 1, 1e-2, 0.0, 1.0);
     let with = |settings: SsoSettings| {
-        sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore).unwrap_err()
+        sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
+            .unwrap_err()
     };
     let default = SsoSettings::default;
     for block in [

@@ -26,7 +26,7 @@ use array::Found;
 use format::Format;
 
 pub use rows::RowRanges;
-pub use write::{write_decisions, write_whole};
+pub use write::{check_regular, write_decisions, write_whole};
 
 /// Which arrays of a file to load.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,6 @@ pub mod data;
 pub mod error;
 pub mod model;
 
-pub use data::{DataRequest, Loaded, RowRanges, load, write_decisions, write_whole};
+pub use data::{DataRequest, Loaded, RowRanges, check_regular, load, write_decisions, write_whole};
 pub use error::DataError;
 pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

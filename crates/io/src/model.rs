@@ -3,7 +3,7 @@
 //! In: a model and the settings it was fitted with. Out: a safetensors file whose metadata holds everything that is not
 //! an array, under a checksum that covers every byte of the file. Files are treated as hostile.
 
-use crate::data::write_whole;
+use crate::data::{check_regular, write_whole};
 use argwhy_core::Model;
 use argwhy_core::decision_set::DecisionSet;
 use argwhy_core::features::FeatureMap;
@@ -129,6 +129,8 @@ pub fn save_model(
 
 /// Reads a model and checks every byte of it.
 pub fn load_model(path: &Path) -> Result<StoredModel, ModelFileError> {
+    check_regular(path)
+        .map_err(|source| ModelFileError::Unreadable { path: path.to_path_buf(), source })?;
     let bytes = fs::read(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => ModelFileError::NotFound { path: path.to_path_buf() },
         _ => ModelFileError::Unreadable { path: path.to_path_buf(), source },

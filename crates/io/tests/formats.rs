@@ -89,7 +89,7 @@ fn hdf5_of_minari_from_any_of_its_folders() {
         assert_eq!(load(&committed(name), &alone).unwrap().signals, loaded.signals);
     }
     let loaded = load(&committed("minari"), &keys("infos/qpos", "rewards")).unwrap();
-    assert_eq!(loaded.signals, Array2::zeros((19, 2)));
+    assert_eq!(loaded.signals, Array2::<f64>::zeros((19, 2)));
     assert_eq!(loaded.decisions, Some(Array2::ones((19, 1))));
 }
 

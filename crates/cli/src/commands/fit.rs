@@ -1,6 +1,6 @@
 //! `argwhy fit`: data → model, with its certificate.
 
-use super::{print_json, resolve};
+use super::{check_targets, print_json, resolve};
 use crate::args::FitArgs;
 use crate::error::CliError;
 use crate::progress::{Follow, say};
@@ -9,7 +9,6 @@ use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::{Dataset, Fit, Pipeline};
 use serde::Serialize;
-use std::io;
 use std::path::Path;
 
 /// What `fit --json` prints.
@@ -64,9 +63,15 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
     config::check_solver(&args.options, &options)?;
     let settings = config::settings(&options)?;
-    for path in [Some(&args.output), options.report.as_ref()].into_iter().flatten() {
-        check_target(path)?;
-    }
+    // Found out now, not after hours of work.
+    let second = options.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), second];
+    let outputs =
+        [Some(args.output.as_path()), options.trace.as_deref(), options.report.as_deref()];
+    check_targets(
+        &inputs.into_iter().flatten().collect::<Vec<_>>(),
+        &outputs.into_iter().flatten().collect::<Vec<_>>(),
+    )?;
     interrupt::listen();
     let request = DataRequest {
         signals: options.signals.clone(),
@@ -78,16 +83,15 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let decisions = loaded.decisions.unwrap_or_default();
     let data = Dataset::new(loaded.signals, decisions)?;
     let limits = [settings.bounds.is_some(), settings.lower.is_some(), settings.upper.is_some()];
+    let mut follow = Follow::new(options.quiet, options.trace.as_deref())?;
     if !settings.unbounded && !limits.contains(&true) {
-        say(
-            options.quiet,
-            format_args!(
-                "note: no limits given, so decisions are unbounded (see --bounds, --lower, --upper)"
-            ),
+        follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
+    }
+    if settings.working_precision() != settings.precision {
+        follow.note(
+            "kernel values are f64: f32 could not resolve this regularization with this kernel",
         );
     }
-
-    let mut follow = Follow::new(options.quiet, options.trace.as_deref())?;
     let fitted = Pipeline::new(settings)?.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
     let fit = fitted?;
@@ -98,27 +102,12 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         write_whole(path, page.as_bytes())
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
-    traced?;
     summarise(&fit, &args.output, options.quiet);
     if options.json {
         print_json(&FitResult::new(&fit, &args.output))?;
     }
+    traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
-}
-
-/// Finds out before hours of work whether the result has a place to go.
-fn check_target(path: &Path) -> Result<(), CliError> {
-    let wrong = |source: io::Error| CliError::Write { path: path.to_path_buf(), source };
-    if path.is_dir() {
-        return Err(wrong(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
-    }
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            let message = format!("there is no folder `{}`", folder.display());
-            Err(wrong(io::Error::new(io::ErrorKind::NotFound, message)))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn summarise(fit: &Fit, path: &Path, quiet: bool) {
@@ -144,12 +133,11 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             record.seconds,
         ),
     );
-    if fit.model.kernel.is_shift_invariant() {
+    if let Some(bound) = pages::prediction_bound(&fit.model) {
         say(
             quiet,
             format_args!(
-                "every decision, seen or not, is within {:.1e} of the exact optimum's",
-                certificate.prediction_bound(1.0, record.regularization),
+                "every decision, seen or not, is within {bound:.1e} of the exact optimum's"
             ),
         );
     }

@@ -5,6 +5,7 @@ use super::{print, print_json};
 use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use argwhy::Kernel;
 use argwhy::settings::MemorySize;
 use serde::Serialize;
 use std::fmt::Write;
@@ -16,7 +17,7 @@ struct Inspection {
     fit: FitResult,
     settings: serde_json::Value,
     theta_uu: Vec<Vec<f64>>,
-    kernel: argwhy::Kernel,
+    kernel: Kernel,
     signal_dim: usize,
     decision_set: argwhy::DecisionSet,
     support_rows: Vec<u64>,
@@ -59,7 +60,13 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         "signals",
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
-    line("kernel", &format!("{:?}", model.kernel));
+    let kernel = match model.kernel {
+        Kernel::Rbf { gamma } | Kernel::Laplace { gamma } => {
+            format!("{}, gamma {gamma}", model.kernel.name())
+        }
+        Kernel::Linear => model.kernel.name().to_owned(),
+    };
+    line("kernel", &kernel);
     let limits = model.set.limits();
     for j in 0..dim {
         line(

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod ablate;
 pub mod bench;
 pub mod demo;
 pub mod doctor;
@@ -59,6 +60,40 @@ fn load_rows(
         loaded.signals.select(Axis(0), &rows),
         loaded.decisions.map(|decisions| decisions.select(Axis(0), &rows)),
     ))
+}
+
+/// Refuses an output that would overwrite an input or another output, and one that is no regular file or has no folder.
+fn check_targets(inputs: &[&Path], outputs: &[&Path]) -> Result<(), CliError> {
+    // A file that does not exist yet is known by its folder and its name.
+    let identity = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            folder.canonicalize().map(|folder| folder.join(path.file_name().unwrap_or_default()))
+        })
+    };
+    for (i, path) in outputs.iter().enumerate() {
+        let wrong = |source| CliError::Write { path: path.to_path_buf(), source };
+        argwhy::io::check_regular(path).map_err(wrong)?;
+        let Ok(own) = identity(path) else {
+            let folder = path.parent().unwrap_or(path).display();
+            return Err(wrong(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no folder `{folder}`"),
+            )));
+        };
+        for other in inputs.iter().chain(&outputs[..i]) {
+            if identity(other).is_ok_and(|other| other == own) {
+                return Err(CliError::Usage(format!(
+                    "`{}` is used twice, and writing it would destroy the other; choose another name for the output",
+                    path.display()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs `work` on as many threads as asked for.

@@ -1,19 +1,22 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
-use super::{load_rows, on_threads, resolve};
+use super::{check_targets, load_rows, on_threads, resolve};
 use crate::End;
 use crate::args::PredictArgs;
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::Predictor;
 use argwhy::core::metrics;
-use argwhy::io::write_decisions;
+use argwhy::io::{write_decisions, write_whole};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 pub fn run(args: &PredictArgs) -> Result<End, CliError> {
+    let inputs = [Some(args.model.as_path()), args.data.as_deref()];
+    let outputs: Vec<&Path> = args.output.as_deref().into_iter().collect();
+    check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs)?;
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
     if args.jsonl {
@@ -69,12 +72,9 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         Some(path) => Box::new(BufReader::new(read(path)?)),
         None => Box::new(io::stdin().lock()),
     };
-    let mut output: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(BufWriter::new(
-            File::create(path).map_err(|source| CliError::Write { path: path.clone(), source })?,
-        )),
-        None => Box::new(BufWriter::new(io::stdout().lock())),
-    };
+    // A file is written whole or not at all; a stream is answered line by line.
+    let mut whole = Vec::new();
+    let mut stdout = BufWriter::new(io::stdout().lock());
     let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
     let mut scratch = predictor.scratch();
     let mut decision = vec![0.0; predictor.decision_dim()];
@@ -91,14 +91,16 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         predictor
             .decide(&question.signal, &mut scratch, &mut decision)
             .map_err(|e| wrong(e.to_string()))?;
-        serde_json::to_writer(&mut output, &Answer { decision: &decision })
+        let output: &mut dyn Write = if args.output.is_some() { &mut whole } else { &mut stdout };
+        serde_json::to_writer(&mut *output, &Answer { decision: &decision })
             .map_err(io::Error::from)
             .and_then(|()| output.write_all(b"\n"))
             .and_then(|()| output.flush())
-            .map_err(|source| match &args.output {
-                Some(path) => CliError::Write { path: path.clone(), source },
-                None => CliError::Stdout(source),
-            })?;
+            .map_err(CliError::Stdout)?;
+    }
+    if let Some(path) = &args.output {
+        write_whole(path, &whole)
+            .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
     Ok(End::Done)
 }

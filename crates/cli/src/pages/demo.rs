@@ -43,6 +43,16 @@ fn draw(story: &Story) -> Result<String, ReportError> {
         .section(sections::certificate(&story.fit))
         .section(sections::weights(&story.fit)?)
         .section(sections::settings(&story.fit));
+    let page = page.section(
+        Section::new("Do it yourself")
+            .text("The demonstrations are beside this page as a table. The same fit from the command line:")
+            .code(format!(
+                "argwhy fit demonstrations.csv --lower={lower} --upper={upper} -k {k} -o pilot.argwhy --report fit.html",
+                lower = argwhy::settings::Numbers(story.demos.lower.to_vec()),
+                upper = argwhy::settings::Numbers(story.demos.upper.to_vec()),
+                k = story.fit.settings().regularization,
+            )),
+    );
     page.footer(format!(
         "argwhy {} · argwhy demo quadrotor --seed {}",
         env!("CARGO_PKG_VERSION"),

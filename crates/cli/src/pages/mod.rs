@@ -1,5 +1,19 @@
 //! What a report says: results → [`Page`](crate::report::Page)s. How it is drawn is `report`'s concern.
 
+pub mod ablate;
 pub mod demo;
 pub mod fit;
 mod sections;
+
+/// How far any decision of the model can be from the exact optimum's, where the certificate says more than the limits do.
+pub fn prediction_bound(model: &argwhy::Model) -> Option<f64> {
+    if !model.kernel.is_shift_invariant() {
+        return None;
+    }
+    let record = &model.record;
+    let bound = record.certificate.prediction_bound(1.0, record.regularization);
+    let limits = model.set.limits();
+    let square: f64 =
+        limits.upper().iter().zip(limits.lower()).map(|(u, l)| (u - l) * (u - l)).sum();
+    (bound < square.sqrt()).then_some(bound)
+}

@@ -15,6 +15,7 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
     let c = record.certificate;
     let (badge, tone) = match record.status {
         Status::Solved => ("solved", Tone::Good),
+        _ if c.relative_gap > 0.1 => ("far from solved", Tone::Bad),
         Status::Stalled => ("stalled", Tone::Caution),
         Status::MaxIterations | Status::TimeLimit | Status::Interrupted => {
             ("stopped early", Tone::Caution)
@@ -93,7 +94,6 @@ pub fn convergence(history: &[Iteration], fit: &Fit) -> Result<Section, ReportEr
 /// What the certificate says, in words and numbers.
 pub fn certificate(fit: &Fit) -> Section {
     let c = fit.model.record.certificate;
-    let k = fit.model.record.regularization;
     let table = Table::new(["quantity", "value"])
         .row(["upper bound P(α)", &format!("{:.12}", c.primal)])
         .row(["lower bound D(x)", &format!("{:.12}", c.dual)])
@@ -104,11 +104,10 @@ pub fn certificate(fit: &Fit) -> Section {
         "Both bounds are evaluated from their definitions with the double-precision kernel, at exactly the coefficients \
          that are stored in the model. The optimum lies between them.",
     );
-    if fit.model.kernel.is_shift_invariant() {
+    if let Some(bound) = super::prediction_bound(&fit.model) {
         section = section.text(format!(
-            "Consequence: every decision of this model, on signals seen or not, is within {:.1e} of what the exact optimum \
-             would decide.",
-            c.prediction_bound(1.0, k)
+            "Consequence: every decision of this model, on signals seen or not, is within {bound:.1e} of what the exact optimum \
+             would decide."
         ));
     }
     section.table(table)
@@ -149,6 +148,7 @@ pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
     let n_samples = model.record.n_samples;
     let silent = n_samples - model.n_support();
     let histogram = Histogram::new("‖α_i‖, the weight of a sample")
+        .bins(40)
         .series("samples", sizes.iter().copied())
         .render()?;
     let mut bars = BarChart::new("‖α_i‖");

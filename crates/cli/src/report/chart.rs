@@ -25,6 +25,7 @@ impl Series {
     }
 
     /// A series over 0, 1, 2 ….
+    #[cfg(test)]
     pub fn counted(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self::new(name, values.into_iter().enumerate().map(|(i, v)| (i as f64, v)))
     }

@@ -132,28 +132,13 @@ fn looks_numeric(cell: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct Details {
     summary: String,
-    is_open: bool,
     blocks: Vec<Block>,
 }
 
 impl Details {
     /// A closed block with its visible line.
     pub fn new(summary: impl Into<String>) -> Self {
-        Self { summary: summary.into(), is_open: false, blocks: Vec::new() }
-    }
-
-    /// Shows the block opened.
-    #[must_use]
-    pub fn open(mut self) -> Self {
-        self.is_open = true;
-        self
-    }
-
-    /// Adds a paragraph.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.blocks.push(Block::Text(text.into()));
-        self
+        Self { summary: summary.into(), blocks: Vec::new() }
     }
 
     /// Adds a table.
@@ -241,7 +226,6 @@ fn block_values(blocks: &[Block]) -> Vec<Value> {
             Block::Details(details) => context! {
                 kind => "details",
                 summary => &details.summary,
-                is_open => details.is_open,
                 blocks => block_values(&details.blocks),
             },
             Block::Figure(_) => {
@@ -381,7 +365,7 @@ mod tests {
                     .figure(Figure::new(chart.render().unwrap(), text))
                     .figure(Figure::new(bars.render().unwrap(), text).wide())
                     .table(table())
-                    .details(Details::new(text).open().text(text).table(table()).code(text)),
+                    .details(Details::new(text).table(table()).code(text)),
             )
             .footer(text)
             .render()

@@ -100,11 +100,11 @@ const STD_FLOOR: f64 = 1e-7;
 impl FeatureMap {
     /// Fits the statistics on all rows of `signals`. Cost: two passes over the expanded features, one row at a time.
     pub fn fit(settings: FeatureSettings, signals: ArrayView2<'_, f64>) -> Result<Self, Error> {
-        if !(settings.clip > 0.0) {
+        if !(settings.clip > 0.0 && settings.clip.is_finite()) {
             return Err(Error::Setting {
                 name: "clip",
                 found: settings.clip.to_string(),
-                allowed: "a positive number",
+                allowed: "a positive finite number",
             });
         }
         check_finite("signals", signals)?;

@@ -69,8 +69,7 @@ impl<T: Vectors> Strip<'_, T> {
             // `compute_strip`).
             unsafe {
                 let panel = self.panel(p);
-                let by_differences =
-                    F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
+                let by_differences = F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
                 if by_differences {
                     panel.rows::<A, Differences>(self.n_rows);
                     p += 1;

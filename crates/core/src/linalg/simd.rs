@@ -200,7 +200,7 @@ impl Vectors for f32 {
             8.333_452e-3,
             4.166_579_6e-2,
             1.666_666_5e-1,
-            5.000_000_1e-1,
+            0.5,
         ],
         one: 1.0,
     };
@@ -340,6 +340,7 @@ portable_lanes!(f32, 8, 23, 127 << 23);
 portable_lanes!(f64, 4, 52, 1023 << 52);
 
 #[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "intrinsics are named by their instruction")]
 mod x86 {
     use super::{Arch, Lanes, Task};
     use std::arch::x86_64::*;

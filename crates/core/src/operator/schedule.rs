@@ -54,7 +54,8 @@ mod tests {
         for n_blocks in [1, 2, 3, 7, 40, 64, 100] {
             let schedule = Schedule::new(n_blocks);
             assert_eq!(schedule.order().len(), Schedule::n_tiles(n_blocks));
-            let tasks: Vec<_> = (0..Schedule::n_tasks(n_blocks)).map(|t| schedule.task(t)).collect();
+            let tasks: Vec<_> =
+                (0..Schedule::n_tasks(n_blocks)).map(|t| schedule.task(t)).collect();
             assert_eq!(tasks[0].start, 0);
             assert_eq!(tasks[tasks.len() - 1].end, Schedule::n_tiles(n_blocks));
             assert!(tasks.windows(2).all(|w| w[0].end == w[1].start));

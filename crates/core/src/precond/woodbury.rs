@@ -231,6 +231,8 @@ mod tests {
     use crate::random::stream;
     use ndarray::Array2;
 
+    type Rule = fn(usize) -> bool;
+
     #[test]
     fn inverts_the_low_rank_matrix_on_the_free_samples_as_they_change() {
         let n = 400;
@@ -246,7 +248,7 @@ mod tests {
         let (b, rank, ridge) = (factor.gather(&all), factor.rank(), 0.01);
         let mut preconditioner = Woodbury::new(&factor, ridge, 3);
         // Dimension 2 starts as a twin of 0 and leaves it; 1 loses many, then few, then gains.
-        let rules: [[fn(usize) -> bool; 3]; 4] = [
+        let rules: [[Rule; 3]; 4] = [
             [|_| true, |_| true, |_| true],
             [|i| i % 3 > 0, |i| i > 350, |i| i % 3 > 0],
             [|i| i % 3 > 0, |i| i > 340, |i| i % 4 > 0],

@@ -20,14 +20,15 @@ pub(crate) struct Solution {
     pub(crate) finished: bool,
 }
 
-/// Solves to ‖residual‖ ≤ tol·‖b‖ in each dimension. `rhs` is zero outside `free`.
+#[allow(clippy::too_many_arguments, reason = "the parts of one linear system, named")]
+/// Solves to ‖residual‖ ≤ `targets` in each dimension. `rhs` is zero outside `free`.
 pub(crate) fn solve(
     operator: &dyn KernelOperator,
     preconditioner: &Woodbury<'_>,
     free: ArrayView2<'_, bool>,
     ridge: f64,
     rhs: Array2<f64>,
-    tol: f64,
+    targets: &[f64],
     max_products: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution, Error> {
@@ -35,9 +36,8 @@ pub(crate) fn solve(
     let mut direction = Array2::zeros(shape);
     let mut image = Array2::zeros(shape);
     let row = |a: &Array2<f64>, j: usize| -> Vec<f64> { a.row(j).to_vec() };
-    let target: Vec<f64> =
-        (0..shape.0).map(|j| tol * dot(&row(&rhs, j), &row(&rhs, j)).sqrt()).collect();
-    let mut active: Vec<usize> = (0..shape.0).filter(|&j| target[j] > 0.0).collect();
+    let mut active: Vec<usize> =
+        (0..shape.0).filter(|&j| dot(&row(&rhs, j), &row(&rhs, j)).sqrt() > targets[j]).collect();
     if active.is_empty() {
         return Ok(Solution { direction, image, products: 0, finished: true });
     }
@@ -76,7 +76,7 @@ pub(crate) fn solve(
                     norm += *r * *r;
                 }
             }
-            if norm.sqrt() > target[j] {
+            if norm.sqrt() > targets[j] {
                 keep.push(c);
             }
         }
@@ -91,10 +91,10 @@ pub(crate) fn solve(
             break;
         }
         preconditioner.apply(&active, residual.view(), z.view_mut());
-        for c in 0..active.len() {
+        for (c, rho) in rho.iter_mut().enumerate() {
             let next = dot(&row(&residual, c), &row(&z, c));
-            let beta = next / rho[c];
-            rho[c] = next;
+            let beta = next / *rho;
+            *rho = next;
             let z = z.row(c);
             p.row_mut(c).zip_mut_with(&z, |p, z| *p = z + beta * *p);
         }

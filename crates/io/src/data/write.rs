@@ -35,6 +35,17 @@ pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), Da
         .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }
 
+/// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.
+pub fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a pipe, not a file"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Gives `path` these bytes, or leaves it as it was.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, |out| out.write_all(bytes))
@@ -47,9 +58,7 @@ fn replace(
 ) -> io::Result<()> {
     // Through a symbolic link, the file it points to is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if target.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
+    check_regular(&target)?;
     let folder = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),

@@ -195,9 +195,10 @@ impl Sso<'_> {
     fn tell(&self, iteration: usize, c: &Certificate, clock: &mut Clock<'_>) {
         let violations = self.problem.violations(self.responses.view(), self.desired.view());
         let limits = self.problem.limits();
-        let inside = self.desired.indexed_iter().filter(|((j, _), g)| {
-            limits.lower()[*j] < **g && **g < limits.upper()[*j]
-        });
+        let inside = self
+            .desired
+            .indexed_iter()
+            .filter(|((j, _), g)| limits.lower()[*j] < **g && **g < limits.upper()[*j]);
         let free = inside.count() as f64 / self.desired.len() as f64;
         clock.tell(&Iteration {
             iteration,
@@ -225,7 +226,8 @@ impl Sso<'_> {
         for (at, &i) in samples.iter().enumerate() {
             for j in 0..block.nrows() {
                 let response = block[[j, at]];
-                let coefficient = (self.problem.decisions()[[j, i]] - response) / self.problem.ridge();
+                let coefficient =
+                    (self.problem.decisions()[[j, i]] - response) / self.problem.ridge();
                 change[[j, at]] = coefficient - self.coefficients[[j, i]];
                 self.responses[[j, i]] = response;
                 self.coefficients[[j, i]] = coefficient;
