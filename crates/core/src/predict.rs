@@ -7,6 +7,7 @@ use crate::decision_set::DecisionSet;
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
+use crate::kernel::quadratic::{QuadraticRows, QuadraticSupport};
 use crate::kernel::tile::compute_strip;
 use crate::linalg::simd::Isa;
 use crate::model::Model;
@@ -24,15 +25,25 @@ pub struct Predictor {
     features: FeatureMap,
     set: DecisionSet,
     panels: Panels<f64>,
+    /// The faster way for signals whose features are not clipped, where model and kernel allow it.
+    quadratic: Option<QuadraticSupport>,
     /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the support.
     coefficients: Vec<f64>,
     isa: Isa,
+}
+
+/// Up to eight signals made ready for one of the two ways.
+#[derive(Clone, Copy)]
+enum Group<'a> {
+    Quadratic(&'a QuadraticSupport, &'a QuadraticRows),
+    General(&'a RowPack<f64>),
 }
 
 /// Room for one decision, so that deciding allocates nothing.
 pub struct Scratch {
     features: Array2<f64>,
     rows: RowPack<f64>,
+    polynomials: QuadraticRows,
     strip: Vec<f64>,
     sums: Vec<f64>,
 }
@@ -48,6 +59,9 @@ impl Predictor {
             model.features.transform(model.support_signals.view())?
         };
         let panels = Panels::new(Packing::new(model.kernel, features.view()), features.view());
+        let signals = model.support_signals.view();
+        let quadratic =
+            QuadraticSupport::new(model.kernel, &model.features, signals, features.view());
         let dim = model.decision_dim();
         let mut coefficients = vec![0.0; n_support.div_ceil(BLOCK) * dim * BLOCK];
         for ((i, j), value) in model.coefficients.indexed_iter() {
@@ -57,6 +71,7 @@ impl Predictor {
             features: model.features.clone(),
             set: model.set.clone(),
             panels,
+            quadratic,
             coefficients,
             isa: Isa::detect(),
         })
@@ -77,6 +92,7 @@ impl Predictor {
         Scratch {
             features: Array2::zeros((STRIP, self.features.n_features())),
             rows: RowPack::new(self.features.n_features()),
+            polynomials: QuadraticRows::new(self.features.n_features()),
             strip: vec![0.0; STRIP * BLOCK],
             sums: vec![0.0; self.decision_dim() * BLOCK],
         }
@@ -104,10 +120,20 @@ impl Predictor {
         }
         let row = scratch.features.row_mut(0).into_slice().expect("a row is contiguous");
         self.features.write(ArrayView1::from(signal), row);
-        scratch.rows.pack(&self.panels.packing, scratch.features.slice(ndarray::s![..1, ..]));
+        let rows = match &self.quadratic {
+            Some(support) if !self.features.is_clipped(row.iter()) => {
+                support.write_row(&self.features, row, &mut scratch.polynomials, 0);
+                Group::Quadratic(support, &scratch.polynomials)
+            }
+            _ => {
+                let first = scratch.features.slice(ndarray::s![..1, ..]);
+                scratch.rows.pack(&self.panels.packing, first);
+                Group::General(&scratch.rows)
+            }
+        };
         scratch.sums.fill(0.0);
         for block in 0..self.panels.n_blocks() {
-            self.add_block(block, &scratch.rows, 1, &mut scratch.strip, &mut scratch.sums);
+            self.add_block(block, rows, 1, &mut scratch.strip, &mut scratch.sums);
         }
         for (j, u) in out.iter_mut().enumerate() {
             *u = scratch.sums[j * BLOCK];
@@ -155,22 +181,52 @@ impl Predictor {
         for (signal, mut row) in signals.rows().into_iter().zip(features.rows_mut()) {
             self.features.write(signal, row.as_slice_mut().expect("a row is contiguous"));
         }
-        let mut groups: Vec<(RowPack<f64>, usize, Vec<f64>)> = features
-            .axis_chunks_iter(Axis(0), STRIP)
-            .map(|rows| {
-                let mut pack = RowPack::new(self.features.n_features());
-                pack.pack(&self.panels.packing, rows);
-                (pack, rows.nrows(), vec![0.0; self.decision_dim() * BLOCK])
+        // Which way a row goes depends on the row alone, so its bits do not depend on its neighbours.
+        let (fast, slow): (Vec<usize>, Vec<usize>) = (0..signals.nrows()).partition(|&i| {
+            self.quadratic.is_some() && !self.features.is_clipped(features.row(i).iter())
+        });
+        let n_features = self.features.n_features();
+        let polynomials: Vec<(QuadraticRows, &[usize])> = fast
+            .chunks(STRIP)
+            .map(|members| {
+                let mut rows = QuadraticRows::new(n_features);
+                for (r, &i) in members.iter().enumerate() {
+                    let z = features.row(i).to_slice().expect("a row is contiguous");
+                    if let Some(support) = &self.quadratic {
+                        support.write_row(&self.features, z, &mut rows, r);
+                    }
+                }
+                (rows, members)
             })
             .collect();
+        let packs: Vec<(RowPack<f64>, &[usize])> = slow
+            .chunks(STRIP)
+            .map(|members| {
+                let mut pack = RowPack::new(n_features);
+                pack.pack(&self.panels.packing, features.select(Axis(0), members).view());
+                (pack, members)
+            })
+            .collect();
+        let fast = self.quadratic.iter().flat_map(|support| {
+            polynomials
+                .iter()
+                .map(move |(rows, members)| (Group::Quadratic(support, rows), *members))
+        });
+        let slow = packs.iter().map(|(pack, members)| (Group::General(pack), *members));
+        let groups: Vec<(Group<'_>, &[usize])> = fast.chain(slow).collect();
+        let mut sums = vec![vec![0.0; self.decision_dim() * BLOCK]; groups.len()];
         let mut strip = vec![0.0; STRIP * BLOCK];
         for block in 0..self.panels.n_blocks() {
-            for (pack, n_rows, sums) in &mut groups {
-                self.add_block(block, pack, *n_rows, &mut strip, sums);
+            for ((group, members), sums) in groups.iter().zip(&mut sums) {
+                self.add_block(block, *group, members.len(), &mut strip, sums);
             }
         }
-        for ((i, j), value) in out.indexed_iter_mut() {
-            *value = groups[i / STRIP].2[j * BLOCK + i % STRIP];
+        for ((_, members), sums) in groups.iter().zip(&sums) {
+            for (r, &i) in members.iter().enumerate() {
+                for j in 0..self.decision_dim() {
+                    out[[i, j]] = sums[j * BLOCK + r];
+                }
+            }
         }
     }
 
@@ -178,24 +234,109 @@ impl Predictor {
     fn add_block(
         &self,
         block: usize,
-        rows: &RowPack<f64>,
+        rows: Group<'_>,
         n_rows: usize,
         strip: &mut [f64],
         sums: &mut [f64],
     ) {
         let dim = self.decision_dim();
-        let packing = &self.panels.packing;
-        compute_strip(
-            self.isa,
-            packing.kernel(),
-            packing.n_features(),
-            rows.rows(),
-            if n_rows < FEW { n_rows } else { STRIP },
-            self.panels.block(block),
-            strip,
-        );
+        match rows {
+            Group::Quadratic(support, rows) => {
+                support.compute_strip(self.isa, rows, n_rows, block, strip);
+            }
+            Group::General(rows) => {
+                let packing = &self.panels.packing;
+                let computed = if n_rows < FEW { n_rows } else { STRIP };
+                let columns = self.panels.block(block);
+                let (kernel, width) = (packing.kernel(), packing.n_features());
+                compute_strip(self.isa, kernel, width, rows.rows(), computed, columns, strip);
+            }
+        }
         let coefficients = &self.coefficients[block * dim * BLOCK..(block + 1) * dim * BLOCK];
         let len = self.panels.block_len(block);
         accumulate_rows(self.isa, strip, n_rows, len, coefficients, sums, dim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::FeatureSettings;
+    use crate::kernel::Kernel;
+    use crate::model::FitRecord;
+    use crate::problem::Certificate;
+    use crate::solver::Status;
+
+    fn model(kernel: Kernel, clip: f64, n: usize) -> Model {
+        let signals = Array2::from_shape_fn((n, 4), |(i, j)| {
+            ((i * (j + 2)) as f64 * 0.7).sin() * (1.0 + j as f64)
+        });
+        let settings = FeatureSettings { clip, ..FeatureSettings::default() };
+        let certificate =
+            Certificate { objective: 0.0, primal: 0.0, dual: 0.0, gap: 0.0, relative_gap: 0.0 };
+        Model {
+            features: FeatureMap::fit(settings, signals.view()).unwrap(),
+            kernel,
+            set: DecisionSet::bounds(2, -0.8, 0.9).unwrap(),
+            coefficients: Array2::from_shape_fn((n, 2), |(i, j)| ((i + 3 * j) as f64).cos()),
+            support_rows: (0..n as u64).collect(),
+            support_signals: signals,
+            record: FitRecord {
+                status: Status::Solved,
+                n_samples: n,
+                regularization: 1.0,
+                certificate,
+                iterations: 0,
+                kernel_products: 0,
+                seconds: 0.0,
+                peak_memory_bytes: None,
+            },
+        }
+    }
+
+    /// One at a time, in batches of any size, clipped or not: the same bits, right to rounding, inside the set.
+    #[test]
+    fn a_decision_does_not_depend_on_its_neighbours() {
+        let kernels = [Kernel::Rbf { gamma: 0.1 }, Kernel::Laplace { gamma: 0.1 }, Kernel::Linear];
+        for (kernel, clip) in kernels.into_iter().flat_map(|k| [(k, 1000.0), (k, 6.0)]) {
+            for n in [0, 1, 250, 700] {
+                let model = model(kernel, clip, n.max(1));
+                let mut model = model;
+                if n == 0 {
+                    model.support_rows.clear();
+                    model.support_signals = Array2::zeros((0, 4));
+                    model.coefficients = Array2::zeros((0, 2));
+                }
+                let predictor = Predictor::new(&model).unwrap();
+                // Some signals are far out, so that their features are clipped.
+                let signals = Array2::from_shape_fn((131, 4), |(i, j)| {
+                    ((i * 5 + j) as f64 * 0.31).cos() * if i % 9 == 4 { 40.0 } else { 1.5 }
+                });
+                let together = predictor.predict(signals.view()).unwrap();
+                let mut scratch = predictor.scratch();
+                let support = model.features.transform(model.support_signals.view());
+                for (i, signal) in signals.rows().into_iter().enumerate() {
+                    let mut alone = [0.0; 2];
+                    predictor.decide(&signal.to_vec(), &mut scratch, &mut alone).unwrap();
+                    assert_eq!(together.row(i).to_vec(), alone, "{kernel:?} row {i}");
+                    assert!(model.set.contains(&alone));
+                    let three =
+                        predictor.predict(signals.slice(ndarray::s![i..(i + 3).min(131), ..]));
+                    assert_eq!(three.unwrap().row(0).to_vec(), alone);
+                    let Ok(support) = &support else { continue };
+                    let z =
+                        model.features.transform(signals.slice(ndarray::s![i..=i, ..])).unwrap();
+                    let mut expected = [0.0; 2];
+                    for (zi, a) in support.rows().into_iter().zip(model.coefficients.rows()) {
+                        let value = kernel.evaluate(&z.row(0).to_vec(), &zi.to_vec());
+                        expected.iter_mut().zip(a).for_each(|(e, a)| *e += value * a);
+                    }
+                    model.set.project(&mut expected);
+                    for (found, expected) in alone.iter().zip(expected) {
+                        assert!((found - expected).abs() < 1e-9, "{kernel:?} {found} {expected}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -4,11 +4,11 @@
     sso_rates.py [DATA.npz] [--rows 200] [--start-rows N] [--rule-rows N]
 
 First part: on small random box problems every block of every size is solved, so that expectations are exact, and each
-theorem's two sides are compared. Second part: the proven and the measured factor of each rule on the first rows of DATA,
-an .npz file with `observations` and `actions` in [-1, 1] (hopper's features: monomials up to degree 2, z-score); without
-DATA, on signals and decisions made here. --start-rows and --rule-rows also print the error of each initialisation and of
-each rule after 10 and 20 blocks on so many rows (3000 take a minute, 2000 ten minutes; the rest five). Needs NumPy alone. Exits with 1 if an
-inequality fails.
+theorem's two sides are compared. Second part: the proven and the measured factor of each rule on the first rows of
+DATA, an .npz file with `observations` and `actions` in [-1, 1] (hopper's features: monomials up to degree 2, z-score);
+without DATA, on signals and decisions made here. --start-rows and --rule-rows also print the error of each
+initialisation, and of each rule after 10 and 20 blocks, on so many rows (3000 take a minute, 2000 ten minutes; all else
+five). Needs NumPy alone. Exits with 1 if an inequality fails.
 """
 
 import argparse

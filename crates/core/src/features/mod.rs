@@ -181,6 +181,24 @@ impl FeatureMap {
         }
     }
 
+    /// Whether clipping may have changed one of these features.
+    pub(crate) fn is_clipped<'a>(&self, mut features: impl Iterator<Item = &'a f64>) -> bool {
+        features.any(|z| z.abs() >= self.settings.clip)
+    }
+
+    /// 1 / (std + 1e-7), feature by feature.
+    pub(crate) fn inverse_scale(&self) -> &[f64] {
+        &self.inverse_scale
+    }
+
+    /// Monomials of `signal` minus their means, before scaling.
+    pub(crate) fn centred_monomials(&self, signal: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.n_features()];
+        self.settings.expansion.write(ArrayView1::from(signal), &mut out);
+        out.iter_mut().zip(&self.mean).for_each(|(z, m)| *z -= m);
+        out
+    }
+
     /// Entries of a signal.
     pub fn signal_dim(&self) -> usize {
         self.signal_dim

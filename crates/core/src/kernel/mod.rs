@@ -1,9 +1,11 @@
 //! Kernels κ(a, b) on feature vectors: what they are, and how a tile of them is computed fast.
 //!
 //! Enters: feature rows. Leaves: kernel values, either one at a time from the definition ([`Kernel::evaluate`], the
-//! oracle of every test) or a strip of eight rows against a block of samples (`tile`), from samples packed in `panels`.
+//! oracle of every test) or a strip of eight rows against a block of samples (`tile`), from samples packed in `panels`. `quadratic` is the
+//! faster way for decisions on degree-2 features.
 
 pub(crate) mod panels;
+pub(crate) mod quadratic;
 pub(crate) mod tile;
 
 use crate::error::Error;

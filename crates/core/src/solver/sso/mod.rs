@@ -72,7 +72,7 @@ struct Sso<'a> {
     responses: Array2<f64>,
     coefficients: Array2<f64>,
     desired: Array2<f64>,
-    /// Kernel values computed or loaded, in units of N².
+    /// Kernel values computed or loaded, in units of a full product's N²/2.
     entries: f64,
 }
 
@@ -136,7 +136,7 @@ impl Sso<'_> {
             self.desired.fill(0.0);
         } else {
             self.operator.apply_exact(self.coefficients.view(), self.desired.view_mut())?;
-            self.entries += 0.5;
+            self.entries += 1.0;
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Sso<'_> {
             let rows: Vec<usize> = moved.iter().map(|&at| samples[at]).collect();
             let change = change.select(Axis(1), &moved).as_standard_layout().into_owned();
             self.operator.add_columns_exact(&rows, change.view(), self.desired.view_mut())?;
-            self.entries += rows.len() as f64 / self.problem.n_samples() as f64;
+            self.entries += 2.0 * rows.len() as f64 / self.problem.n_samples() as f64;
         }
         Ok(true)
     }
@@ -259,7 +259,7 @@ impl Sso<'_> {
         let mut inner = Array2::zeros(coefficients.dim());
         if coefficients.iter().any(|a| *a != 0.0) {
             operator.apply_exact(coefficients.view(), inner.view_mut())?;
-            self.entries += 0.5 * share * share;
+            self.entries += share * share;
         }
         let problem = self.problem.block(samples, &desired - &inner, scale);
         // The gap of the block alone, before: the target must lie below it and below the tolerance.
@@ -282,7 +282,7 @@ impl Sso<'_> {
             start,
             &mut inside,
         )?;
-        self.entries += 0.5 * share * share * outcome.kernel_products as f64;
+        self.entries += share * share * outcome.kernel_products as f64;
         let interrupted = matches!(outcome.status, Status::Interrupted);
         // A block that stalls at the limit of f64 is as exact as it gets; it may only not make things worse.
         let worse = outcome.certified.certificate.gap > before * scale;
