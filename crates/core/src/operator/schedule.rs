@@ -14,6 +14,8 @@ pub(crate) struct Schedule {
 
 /// Tasks of a small and of a large matrix: enough for so many cores, and for balance on fewer.
 const TASKS: [usize; 2] = [16, 32];
+/// Tiles a task has at least: below, starting it costs more than it saves.
+const LEAST_TILES: usize = 4;
 /// Blocks from which on a matrix is large.
 const LARGE: usize = 64;
 
@@ -30,7 +32,8 @@ impl Schedule {
 
     /// Tasks for `n_blocks` blocks.
     pub(crate) fn n_tasks(n_blocks: usize) -> usize {
-        TASKS[usize::from(n_blocks >= LARGE)].min(Self::n_tiles(n_blocks))
+        let most = TASKS[usize::from(n_blocks >= LARGE)];
+        (Self::n_tiles(n_blocks) / LEAST_TILES).clamp(1, most)
     }
 
     /// Numbers of the tiles of `task`.

@@ -62,7 +62,7 @@ impl NewtonSettings {
     /// The largest rank worth its cost for `n_samples`: building takes N·r², each step r³/3 a dimension, and both are
     /// paid back by fewer products only up to a point.
     pub fn rank_for(&self, n_samples: usize) -> usize {
-        let automatic = (n_samples / 6).clamp(100, 1500);
+        let automatic = (n_samples / 6).clamp(500, 1000).min(n_samples / 2 + 1);
         self.max_rank.unwrap_or(automatic).min(n_samples)
     }
 }
