@@ -148,7 +148,7 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         ridge: ridge.predict(held_out.signals.view())?,
         flights: Flights::new(&flown),
         history: follow.history,
-        drawn: flown,
+        drawn: most_different(flown),
         demos,
         held_out,
         fit,
@@ -169,6 +169,16 @@ fn fly(expert: &Expert, predictor: &Predictor, start: &State) -> Result<Trajecto
         start,
         STEPS,
     )
+}
+
+/// The flights on which the two learned controllers differ most come first.
+fn most_different(mut flown: Vec<Flown>) -> Vec<Flown> {
+    let difference = |f: &Flown| {
+        ((f.ridge.total_cost - f.model.total_cost) / f.expert.total_cost.max(f64::MIN_POSITIVE))
+            .abs()
+    };
+    flown.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
+    flown
 }
 
 fn tell(story: &Story, folder: &Path) -> Result<(), CliError> {

@@ -125,7 +125,7 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
 fn flights(story: &Story) -> Result<Section, ReportError> {
     let mut section = Section::new("Flights from starts nobody has shown").text(
         "The learned controller in closed loop with the nonlinear plant, against the expert, each from the same start to the target at \
-         the origin.",
+         the origin: the flights on which the two learned controllers differ most, whoever is better.",
     );
     for (i, drawn) in story.drawn.iter().take(DRAWN).enumerate() {
         let path = |states: &ndarray::Array2<f64>| -> Vec<(f64, f64)> {

@@ -30,7 +30,7 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
     Page::new(title)
         .subtitle(subtitle)
         .verdict(tone, badge, sentence)
-        .tile("Objective", format!("{:.8}", c.objective), "the paper's (9) at the model")
+        .tile("Objective", format!("{:.6}", c.objective), "the paper's (9) at the model")
         .tile("Relative gap", format!("{:.1e}", c.relative_gap), "proven, not estimated")
         .tile(
             "Samples with weight",
