@@ -17,6 +17,8 @@ use rayon::prelude::*;
 
 /// Signals that are decided together: enough to reuse a block of support points while it is in cache.
 const BATCH: usize = 64;
+/// Largest difference between kernel values of the two ways, relative to one.
+const AGREEMENT: f64 = 1e-13;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
@@ -67,13 +69,44 @@ impl Predictor {
         for ((i, j), value) in model.coefficients.indexed_iter() {
             coefficients[(i / BLOCK * dim + j) * BLOCK + i % BLOCK] = *value;
         }
-        Ok(Self {
+        let mut predictor = Self {
             features: model.features.clone(),
             set: model.set.clone(),
             panels,
             quadratic,
             coefficients,
             isa: Isa::detect(),
+        };
+        if !predictor.ways_agree(features.view()) {
+            predictor.quadratic = None;
+        }
+        Ok(predictor)
+    }
+
+    /// Whether both ways give the same kernel values between some support points and all. Far from zero the features themselves are
+    /// rounded, and the certificate is about those.
+    fn ways_agree(&self, features: ArrayView2<'_, f64>) -> bool {
+        let Some(support) = &self.quadratic else { return true };
+        let n = features.nrows();
+        let picked: Vec<usize> = (0..STRIP.min(n)).map(|r| r * n / STRIP.min(n)).collect();
+        let mut general = RowPack::new(features.ncols());
+        general.pack(&self.panels.packing, features.select(Axis(0), &picked).view());
+        let mut polynomials = QuadraticRows::new(features.ncols());
+        for (r, &i) in picked.iter().enumerate() {
+            support.write_row(&self.features, &features.row(i).to_vec(), &mut polynomials, r);
+        }
+        let mut strips = [vec![0.0; STRIP * BLOCK], vec![0.0; STRIP * BLOCK]];
+        (0..self.panels.n_blocks()).all(|block| {
+            let groups = [Group::Quadratic(support, &polynomials), Group::General(&general)];
+            for (group, strip) in groups.into_iter().zip(&mut strips) {
+                self.compute(block, group, picked.len(), strip);
+            }
+            let len = self.panels.block_len(block).min(n - block * BLOCK);
+            (0..picked.len()).all(|r| {
+                let row = r * BLOCK..r * BLOCK + len;
+                let pairs = strips[0][row.clone()].iter().zip(&strips[1][row]);
+                pairs.into_iter().all(|(a, b)| (a - b).abs() <= AGREEMENT * b.abs().max(1.0))
+            })
         })
     }
 
@@ -240,6 +273,14 @@ impl Predictor {
         sums: &mut [f64],
     ) {
         let dim = self.decision_dim();
+        self.compute(block, rows, n_rows, strip);
+        let coefficients = &self.coefficients[block * dim * BLOCK..(block + 1) * dim * BLOCK];
+        let len = self.panels.block_len(block);
+        accumulate_rows(self.isa, strip, n_rows, len, coefficients, sums, dim);
+    }
+
+    /// Kernel values of up to eight rows against a block of support points.
+    fn compute(&self, block: usize, rows: Group<'_>, n_rows: usize, strip: &mut [f64]) {
         match rows {
             Group::Quadratic(support, rows) => {
                 support.compute_strip(self.isa, rows, n_rows, block, strip);
@@ -252,9 +293,6 @@ impl Predictor {
                 compute_strip(self.isa, kernel, width, rows.rows(), computed, columns, strip);
             }
         }
-        let coefficients = &self.coefficients[block * dim * BLOCK..(block + 1) * dim * BLOCK];
-        let len = self.panels.block_len(block);
-        accumulate_rows(self.isa, strip, n_rows, len, coefficients, sums, dim);
     }
 }
 
