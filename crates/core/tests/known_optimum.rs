@@ -2,6 +2,8 @@
 //!
 //! The folders beside this file hold data and answer; `known_optimum/generate.py` made them.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::sso::{self, BlockSize, Initialization, Selection};

@@ -1,5 +1,7 @@
 //! What every block step must do, on random problems, rules, starts and block sizes.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::sso::{self, BlockSize, Initialization, Selection};

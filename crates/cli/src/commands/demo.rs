@@ -109,8 +109,12 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         ..FitSettings::default()
     };
     let mut follow = Follow::new(quiet, None)?;
-    let all_rows = [0..data.n_samples()];
-    let fitted = Pipeline::new(limited.clone())?.fit_rows(&data, &all_rows, &mut follow);
+    let all_rows = 0..data.n_samples();
+    let fitted = Pipeline::new(limited.clone())?.fit_rows(
+        &data,
+        std::slice::from_ref(&all_rows),
+        &mut follow,
+    );
     follow.finish()?;
     let fit = fitted?;
     fit.save(args.output.join("pilot.argwhy"))?;

@@ -66,11 +66,11 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     // Found out now, not after hours of work.
     let second = options.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
     let inputs = [Some(args.data.as_path()), args.config.as_deref(), second];
-    let outputs =
-        [Some(args.output.as_path()), options.trace.as_deref(), options.report.as_deref()];
+    let wholes = [Some(args.output.as_path()), options.report.as_deref()];
     check_targets(
         &inputs.into_iter().flatten().collect::<Vec<_>>(),
-        &outputs.into_iter().flatten().collect::<Vec<_>>(),
+        &wholes.into_iter().flatten().collect::<Vec<_>>(),
+        options.trace.as_deref().as_slice(),
     )?;
     interrupt::listen();
     let request = DataRequest {

@@ -62,8 +62,10 @@ fn load_rows(
     ))
 }
 
-/// Refuses an output that would overwrite an input or another output, and one that is no regular file or has no folder.
-fn check_targets(inputs: &[&Path], outputs: &[&Path]) -> Result<(), CliError> {
+/// Refuses an output that would overwrite an input or another output, one without a folder, and one that is written whole but is
+/// no regular file. `streams` are written line by line and may be pipes.
+fn check_targets(inputs: &[&Path], wholes: &[&Path], streams: &[&Path]) -> Result<(), CliError> {
+    let outputs = [wholes, streams].concat();
     // A file that does not exist yet is known by its folder and its name.
     let identity = |path: &Path| {
         path.canonicalize().or_else(|_| {
@@ -76,7 +78,9 @@ fn check_targets(inputs: &[&Path], outputs: &[&Path]) -> Result<(), CliError> {
     };
     for (i, path) in outputs.iter().enumerate() {
         let wrong = |source| CliError::Write { path: path.to_path_buf(), source };
-        argwhy::io::check_regular(path).map_err(wrong)?;
+        if i < wholes.len() {
+            argwhy::io::check_regular(path).map_err(wrong)?;
+        }
         let Ok(own) = identity(path) else {
             let folder = path.parent().unwrap_or(path).display();
             return Err(wrong(io::Error::new(

@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let inputs = [Some(args.model.as_path()), args.data.as_deref()];
     let outputs: Vec<&Path> = args.output.as_deref().into_iter().collect();
-    check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs)?;
+    check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs, &[])?;
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
     if args.jsonl {

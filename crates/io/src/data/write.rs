@@ -38,7 +38,9 @@ pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), Da
 /// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.
 pub fn check_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if found.is_dir() => {
+            Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"))
+        }
         Ok(found) if !found.is_file() => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a pipe, not a file"))
         }
