@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! [`FitSettings`] has every option with its default. [`load`](argwhy_io::load) reads npz, npy, csv and HDF5 files into
-//! arrays; [`load_model`](argwhy_io::load_model) and [`Fit::save`] keep models. The mathematics is in [`argwhy_core`], layer
+//! [`FitSettings`] has every option with its default. [`load`] reads npz, npy, csv and HDF5 files into
+//! arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in [`argwhy_core`], layer
 //! by layer.
 
 pub mod error;

@@ -276,7 +276,7 @@ fn places_that_cannot_be_written() {
     );
     says(&refused("none/out.csv"), &["cannot write `none/out.csv`: there is no folder", "nothing"]);
     std::fs::create_dir(folder.path("dir.npy")).unwrap();
-    says(&refused("dir.npy"), &["cannot write `dir.npy`", "is a directory"]);
+    says(&refused("dir.npy"), &["cannot write `dir.npy`", "it is a folder"]);
     folder.write("file", "x");
     says(&refused("file/out.csv"), &["cannot write `file/out.csv`"]);
 }

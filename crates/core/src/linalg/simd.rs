@@ -1,7 +1,7 @@
 //! Vector instructions behind one small trait, chosen once at start.
 //!
-//! Enters: an operation written once against [`Arch`]. Leaves: the same operation compiled for AVX-512, for AVX2 with
-//! FMA and for any other processor, with [`Isa::run`] picking one. The portable path uses separate multiply and add:
+//! Enters: an operation written once against `Arch`. Leaves: the same operation compiled for AVX-512, for AVX2 with
+//! FMA and for any other processor, with `Isa::run` picking one. The portable path uses separate multiply and add:
 //! `mul_add` without the instruction is a library call and a hundred times slower.
 //!
 //! The exponential is a range reduction x = n ln 2 + r, |r| ≤ ln 2 / 2, a polynomial in r and an addition to the
