@@ -75,12 +75,17 @@ impl Plan {
             OperatorChoice::Stored => &[OperatorKind::Stored],
             OperatorChoice::Tiled => &[OperatorKind::Tiled],
         };
-        let least_rank = full_rank.min(LEAST_RANK);
+        // Where factorising K + λI takes too much, an approximation may not.
+        let partial_rank = full_rank.min(NewtonSettings::partial_rank_for(n_together));
+        let least_rank = partial_rank.min(LEAST_RANK);
         for &kind in kinds {
             // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
             let last = kinds.last() == Some(&kind);
-            let lowest = if last { least_rank } else { (full_rank / 2).max(least_rank) };
+            let lowest = if last { least_rank } else { (partial_rank / 2).max(least_rank) };
             let mut rank = full_rank;
+            if memory(kind, rank) > limit {
+                rank = partial_rank;
+            }
             while rank > lowest && memory(kind, rank) > limit {
                 rank = (rank * 9 / 10).max(lowest);
             }
@@ -108,6 +113,12 @@ impl Plan {
 
     /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
     pub fn estimate(&mut self, kernel: Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
+        let cores = rayon::current_num_threads() as f64;
+        if self.max_rank == self.n_together {
+            // One factorisation and some substitutions: not worth measuring.
+            self.seconds = (self.n_together as f64).powi(3) / (2e10 * cores);
+            return;
+        }
         let n = features.nrows();
         let time = |kind: OperatorKind| -> f64 {
             let Ok(operator) = HostOperator::new(features, kernel, self.precision, kind) else {
@@ -127,10 +138,9 @@ impl Plan {
         // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
         let (n, r) = (self.n_together as f64, self.max_rank as f64);
         // A smaller rank than the best takes more products.
-        let best_rank = NewtonSettings::default().rank_for(self.n_together) as f64;
+        let best_rank = NewtonSettings::partial_rank_for(self.n_together) as f64;
         let products = USUAL_PRODUCTS * (best_rank / r).max(1.0);
         let flops = n * r * r * 1.5 + products * 2.0 * n * r * sizes.decision_dim as f64;
-        let cores = rayon::current_num_threads() as f64;
         self.seconds = build + products * product + flops / (5e9 * cores);
     }
 }

@@ -93,12 +93,13 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
         .sum();
     let primal = record.regularization * norm + loss / n;
     let scale = desired.iter().chain(decisions).fold(0.0_f64, |m, v| m.max(v * v));
-    // Two ways of computing a kernel value may differ by 1e-13, so g by that times Σ|α|: visible where k is tiny and α huge.
+    // g is a sum of terms as large as α, each rounded: no order of summation promises more than eps·Σ|α|. That is nothing at
+    // k = 1e-6, and all there is at k = 1e-12, where Σ|α| reaches 1e12.
     let weight: f64 = fit.model.coefficients.iter().map(|a| a.abs()).sum();
     let off = desired.iter().zip(decisions).fold(0.0_f64, |m, (g, u)| m.max((g - u).abs()));
-    let kernel_rounding = 1e-13 * weight * (off + record.regularization * weight);
+    let of_sums = 4.0 * f64::EPSILON * weight * (2.0 * off + record.regularization * weight);
     let rounding =
-        1e-9 * scale + 1e-9 * size + 1e-12 * (record.regularization * norm).abs() + kernel_rounding;
+        1e-9 * scale + 1e-9 * size + 1e-12 * (record.regularization * norm).abs() + of_sums;
     assert!((primal - c.primal).abs() <= rounding, "{what}: {primal} is not {}", c.primal);
 
     // Inside the limits exactly: on the data, far from it, and between.

@@ -251,6 +251,20 @@ impl Problem {
         if gap == 0.0 { 0.0 } else { gap / self.scale(primal, dual) }
     }
 
+    /// g = Kα, in a block with what the other samples add, by an exact product.
+    pub(crate) fn desired(
+        &self,
+        operator: &dyn KernelOperator,
+        coefficients: &Array2<f64>,
+    ) -> Result<Array2<f64>, Error> {
+        let mut desired = Array2::zeros(coefficients.dim());
+        operator.exact().apply(coefficients.view(), desired.view_mut())?;
+        if let Some(offset) = &self.offset {
+            desired += offset;
+        }
+        Ok(desired)
+    }
+
     /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
     /// from the definitions. Cost: one exact product.
     pub fn certify(
@@ -259,11 +273,7 @@ impl Problem {
         responses: Array2<f64>,
     ) -> Result<Certified, Error> {
         let coefficients = self.coefficients(responses.view());
-        let mut desired = Array2::zeros(coefficients.dim());
-        operator.apply_exact(coefficients.view(), desired.view_mut())?;
-        if let Some(offset) = &self.offset {
-            desired += offset;
-        }
+        let desired = self.desired(operator, &coefficients)?;
         let certificate = self.certificate(&responses, &coefficients, &desired);
         if !(certificate.gap.is_finite() && certificate.primal.is_finite()) {
             return Err(Error::Numerical {
@@ -285,15 +295,11 @@ impl Problem {
         coefficients: Array2<f64>,
         responses: Array2<f64>,
     ) -> Result<Certified, Error> {
-        let mut desired = Array2::zeros(coefficients.dim());
-        operator.apply_exact(coefficients.view(), desired.view_mut())?;
-        if let Some(offset) = &self.offset {
-            desired += offset;
-        }
+        let desired = self.desired(operator, &coefficients)?;
         let own = self.coefficients(responses.view());
         let difference = &coefficients - &own;
         let mut image = Array2::zeros(difference.dim());
-        operator.apply_exact(difference.view(), image.view_mut())?;
+        operator.exact().apply(difference.view(), image.view_mut())?;
         // (Q) and D belong to the responses, P to the coefficients.
         let of_responses = self.certificate(&responses, &own, &(&desired - &image));
         let primal = self.primal(&coefficients, &desired);

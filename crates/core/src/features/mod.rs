@@ -6,7 +6,8 @@
 
 use crate::dataset::check_finite;
 use crate::error::Error;
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2, s};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Which functions of the signal are features.
@@ -119,23 +120,9 @@ impl FeatureMap {
         if settings.normalization == Normalization::None {
             return Ok(map);
         }
-        let n = signals.nrows() as f64;
-        let mut row = vec![0.0; n_features];
-        let mut mean = vec![0.0; n_features];
-        for signal in signals.rows() {
-            settings.expansion.write(signal, &mut row);
-            mean.iter_mut().zip(&row).for_each(|(m, z)| *m += z / n);
-        }
+        let (mut mean, _) = moments(settings.expansion, signals, &vec![0.0; n_features]);
         // The second pass also corrects the mean, so that a constant column becomes exactly zero.
-        let mut variance = vec![0.0; n_features];
-        let mut correction = vec![0.0; n_features];
-        for signal in signals.rows() {
-            settings.expansion.write(signal, &mut row);
-            for (k, (z, m)) in row.iter().zip(&mean).enumerate() {
-                correction[k] += (z - m) / n;
-                variance[k] += (z - m) * (z - m) / n;
-            }
-        }
+        let (correction, mut variance) = moments(settings.expansion, signals, &mean);
         for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
             *m += c;
             *v -= c * c;
@@ -234,6 +221,46 @@ impl FeatureMap {
         }
         Ok(())
     }
+}
+
+/// Rows whose moments are one task's.
+const ROWS: usize = 1024;
+
+/// Means over all rows of (m − about) and of (m − about)², feature by feature.
+fn moments(
+    expansion: Expansion,
+    signals: ArrayView2<'_, f64>,
+    about: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
+    let n_features = about.len();
+    let zeros = || (vec![0.0; n_features], vec![0.0; n_features]);
+    let n_rows = signals.nrows();
+    let partial: Vec<(Vec<f64>, Vec<f64>)> = (0..n_rows.div_ceil(ROWS))
+        .into_par_iter()
+        .map(|task| {
+            let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
+            let (mut first, mut second) = zeros();
+            let mut row = vec![0.0; n_features];
+            for signal in rows.rows() {
+                expansion.write(signal, &mut row);
+                for (((m, about), first), second) in
+                    row.iter().zip(about).zip(&mut first).zip(&mut second)
+                {
+                    let off = m - about;
+                    *first += off;
+                    *second += off * off;
+                }
+            }
+            (first, second)
+        })
+        .collect();
+    let (mut first, mut second) = zeros();
+    let n = n_rows as f64;
+    for (part, squares) in partial {
+        first.iter_mut().zip(part).for_each(|(sum, part)| *sum += part / n);
+        second.iter_mut().zip(squares).for_each(|(sum, part)| *sum += part / n);
+    }
+    (first, second)
 }
 
 #[cfg(test)]

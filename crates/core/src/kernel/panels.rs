@@ -5,6 +5,7 @@
 //! Centring changes no distance and saves digits where the features sit far from zero.
 
 use super::Kernel;
+use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::Element;
 use ndarray::{ArrayView1, ArrayView2};
 
@@ -74,8 +75,8 @@ pub(crate) struct Panels<T> {
     pub(crate) packing: Packing,
     n_samples: usize,
     /// panel · n_features · PANEL + feature · PANEL + lane.
-    data: Vec<T>,
-    half_norms: Vec<T>,
+    data: Aligned<T>,
+    half_norms: Aligned<T>,
     /// Whether a panel holds a sample with a large norm.
     heavy: Vec<bool>,
 }
@@ -85,8 +86,8 @@ impl<T: Element> Panels<T> {
     pub(crate) fn new(packing: Packing, features: ArrayView2<'_, f64>) -> Self {
         let (n_samples, n_features) = features.dim();
         let n_panels = n_samples.div_ceil(T::PANEL);
-        let mut data = vec![T::default(); n_panels * n_features * T::PANEL];
-        let mut half_norms = vec![T::default(); n_panels * T::PANEL];
+        let mut data = Aligned::zeros(n_panels * n_features * T::PANEL);
+        let mut half_norms = Aligned::zeros(n_panels * T::PANEL);
         for (i, row) in features.rows().into_iter().enumerate() {
             let at = i / T::PANEL * n_features * T::PANEL + i % T::PANEL;
             half_norms[i] = packing.write(row, T::PANEL, &mut data[at..]);
@@ -99,8 +100,8 @@ impl<T: Element> Panels<T> {
     pub(crate) fn select(&self, samples: &[usize]) -> Self {
         let n_features = self.packing.n_features();
         let n_panels = samples.len().div_ceil(T::PANEL);
-        let mut data = vec![T::default(); n_panels * n_features * T::PANEL];
-        let mut half_norms = vec![T::default(); n_panels * T::PANEL];
+        let mut data = Aligned::zeros(n_panels * n_features * T::PANEL);
+        let mut half_norms = Aligned::zeros(n_panels * T::PANEL);
         for (to, &from) in samples.iter().enumerate() {
             let from_at = from / T::PANEL * n_features * T::PANEL + from % T::PANEL;
             let to_at = to / T::PANEL * n_features * T::PANEL + to % T::PANEL;
@@ -116,10 +117,6 @@ impl<T: Element> Panels<T> {
     /// Bytes the panels of `n_samples` samples take.
     pub(crate) fn bytes(n_samples: usize, n_features: usize) -> u64 {
         (n_samples.next_multiple_of(T::PANEL) * (n_features + 1) * size_of::<T>()) as u64
-    }
-
-    pub(crate) fn n_samples(&self) -> usize {
-        self.n_samples
     }
 
     pub(crate) fn n_blocks(&self) -> usize {
@@ -193,7 +190,7 @@ pub(crate) struct Rows<'a, T> {
 
 /// Room for eight rows that come from anywhere.
 pub(crate) struct RowPack<T> {
-    data: Vec<T>,
+    data: Aligned<T>,
     half_norms: [T; STRIP],
     heavy: bool,
 }
@@ -201,7 +198,7 @@ pub(crate) struct RowPack<T> {
 impl<T: Element> RowPack<T> {
     pub(crate) fn new(n_features: usize) -> Self {
         Self {
-            data: vec![T::default(); n_features * STRIP],
+            data: Aligned::zeros(n_features * STRIP),
             half_norms: [T::default(); STRIP],
             heavy: false,
         }

@@ -10,7 +10,8 @@
 use super::Kernel;
 use super::panels::{BLOCK, STRIP};
 use crate::features::{Expansion, FeatureMap};
-use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task, exp};
+use crate::linalg::aligned::Aligned;
+use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task, exp, exp_of};
 use ndarray::ArrayView2;
 
 const PANEL: usize = <f64 as Element>::PANEL;
@@ -24,21 +25,54 @@ pub(crate) struct QuadraticSupport {
     /// m_k(centre) − mean_k for every feature.
     centred_monomials: Vec<f64>,
     /// panel · p · PANEL + signal · PANEL + lane.
-    panels: Vec<f64>,
+    panels: Aligned<f64>,
     /// γ‖z'‖², zero for the linear kernel.
-    halves: Vec<f64>,
+    halves: Aligned<f64>,
+}
+
+/// The monomials of a block's support points, for batches: made once, used by every row.
+pub(crate) struct Monomials {
+    /// panel · (n_features − 1) · PANEL + monomial · PANEL + lane, in the order of a polynomial's coefficients.
+    data: Aligned<f64>,
+}
+
+impl Monomials {
+    /// Room for the monomials of any block.
+    pub(crate) fn new(n_features: usize) -> Self {
+        Self { data: Aligned::zeros(BLOCK * n_features.saturating_sub(1)) }
+    }
 }
 
 /// Polynomials of up to eight signals: coefficient k of row r at `data[k·STRIP + r]`.
 pub(crate) struct QuadraticRows {
-    data: Vec<f64>,
+    data: Aligned<f64>,
     halves: [f64; STRIP],
+    /// Room for one row's: weighted features, linear coefficients.
+    scaled: Vec<f64>,
+    linear: Vec<f64>,
 }
 
 impl QuadraticRows {
-    pub(crate) fn new(n_features: usize) -> Self {
-        Self { data: vec![0.0; n_features * STRIP], halves: [0.0; STRIP] }
+    pub(crate) fn new(signal_dim: usize, n_features: usize) -> Self {
+        Self {
+            data: Aligned::zeros(n_features * STRIP),
+            halves: [0.0; STRIP],
+            scaled: vec![0.0; n_features],
+            linear: vec![0.0; signal_dim],
+        }
     }
+}
+
+/// Σ aᵢ bᵢ in four running sums.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 4];
+    let (a, b) = (a.chunks(4), b.chunks(4));
+    for (a, b) in a.zip(b) {
+        for ((sum, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
 }
 
 impl QuadraticSupport {
@@ -62,8 +96,8 @@ impl QuadraticSupport {
         let p = signals.ncols();
         let centre: Vec<f64> = (0..p).map(|j| signals.column(j).sum() / n as f64).collect();
         let n_panels = n.div_ceil(PANEL);
-        let mut panels = vec![0.0; n_panels * p * PANEL];
-        let mut halves = vec![0.0; n_panels * PANEL];
+        let mut panels = Aligned::zeros(n_panels * p * PANEL);
+        let mut halves = Aligned::zeros(n_panels * PANEL);
         for (i, (signal, z)) in signals.rows().into_iter().zip(features.rows()).enumerate() {
             for (j, (s, c)) in signal.iter().zip(&centre).enumerate() {
                 panels[(i / PANEL * p + j) * PANEL + i % PANEL] = s - c;
@@ -84,48 +118,70 @@ impl QuadraticSupport {
         rows: &mut QuadraticRows,
         r: usize,
     ) {
-        let p = self.centre.len();
-        let scale = map.inverse_scale();
-        let a = |k: usize| self.weight * z[k] * scale[k];
-        let mut constant = 0.0;
-        for (k, m) in self.centred_monomials.iter().enumerate() {
-            constant += a(k) * m;
+        let QuadraticRows { data, halves, scaled, linear } = rows;
+        for ((a, z), scale) in scaled.iter_mut().zip(z).zip(map.inverse_scale()) {
+            *a = self.weight * z * scale;
         }
-        let data = &mut rows.data;
-        data[r] = constant;
-        // Where the linear coefficient of signal i stands: behind those of the signals before it.
-        let linear = |i: usize| 1 + i * (p + 1) - i * i.saturating_sub(1) / 2;
-        for i in 0..p {
-            data[linear(i) * STRIP + r] = a(1 + i);
+        let (own, mut quadratic) = scaled[1..].split_at(self.centre.len());
+        linear.copy_from_slice(own);
+        for (i, c) in self.centre.iter().enumerate() {
+            let (row, rest) = quadratic.split_at(self.centre.len() - i);
+            quadratic = rest;
+            linear[i] += dot(row, &self.centre[i..]);
+            linear[i..].iter_mut().zip(row).for_each(|(sum, a)| *sum += a * c);
         }
-        let mut k = 1 + p;
-        for i in 0..p {
-            for j in i..p {
-                let quadratic = a(k);
-                data[(linear(i) + 1 + j - i) * STRIP + r] = quadratic;
-                data[linear(i) * STRIP + r] += quadratic * self.centre[j];
-                data[linear(j) * STRIP + r] += quadratic * self.centre[i];
-                k += 1;
+        // Coefficients in their order: the constant, and for each signal the linear one and its quadratic ones.
+        let mut out = data[r..].iter_mut().step_by(STRIP);
+        let mut write = |value: f64| {
+            if let Some(out) = out.next() {
+                *out = value;
             }
+        };
+        write(dot(scaled, &self.centred_monomials));
+        let mut quadratic = &scaled[1 + linear.len()..];
+        for (i, b) in linear.iter().enumerate() {
+            write(*b);
+            let (row, rest) = quadratic.split_at(linear.len() - i);
+            quadratic = rest;
+            row.iter().for_each(|a| write(*a));
         }
-        let square: f64 = z.iter().map(|z| z * z).sum();
-        rows.halves[r] = if self.is_gaussian { 0.5 * self.weight * square } else { 0.0 };
+        halves[r] = if self.is_gaussian { 0.5 * self.weight * dot(z, z) } else { 0.0 };
     }
 
-    /// out\[r·BLOCK + j\] = κ(row r, support point j of `block`) for the first `n_rows` rows.
+    /// Makes the monomials of `block`.
+    pub(crate) fn expand(&self, isa: Isa, block: usize, monomials: &mut Monomials) {
+        let p = self.centre.len();
+        let first = block * BLOCK;
+        let len = (self.halves.len() - first).min(BLOCK);
+        assert!(monomials.data.len() >= len * ((p + 1) * (p + 2) / 2 - 1));
+        let expand = Expand {
+            p,
+            n_panels: len / PANEL,
+            panels: self.panels[first * p..(first + len) * p].as_ptr(),
+            out: monomials.data.as_mut_ptr(),
+        };
+        // SAFETY: `isa` was detected on this machine; the assertion and the slice bound every access.
+        unsafe { isa.run(expand) }
+    }
+
+    /// out\[r·BLOCK + j\] = κ(row r, support point j of `block`) for the first `n_rows` rows, from the block's `monomials` where
+    /// they are at hand: the same bits either way.
     pub(crate) fn compute_strip(
         &self,
         isa: Isa,
         rows: &QuadraticRows,
         n_rows: usize,
         block: usize,
+        monomials: Option<&Monomials>,
         out: &mut [f64],
     ) {
         let p = self.centre.len();
+        let n_features = (p + 1) * (p + 2) / 2;
         let first = block * BLOCK;
         let len = (self.halves.len() - first).min(BLOCK);
         assert!((1..=STRIP).contains(&n_rows) && out.len() >= (STRIP - 1) * BLOCK + len);
-        assert!(rows.data.len() == (p + 1) * (p + 2) / 2 * STRIP);
+        assert!(rows.data.len() == n_features * STRIP);
+        assert!(monomials.is_none_or(|m| m.data.len() >= len * (n_features - 1)));
         let strip = Strip {
             p,
             n_rows,
@@ -134,11 +190,48 @@ impl QuadraticSupport {
             coefficients: rows.data.as_ptr(),
             row_halves: rows.halves.as_ptr(),
             panels: self.panels[first * p..(first + len) * p].as_ptr(),
+            monomials: monomials.map(|m| m.data.as_ptr()),
             halves: self.halves[first..first + len].as_ptr(),
             out: out.as_mut_ptr(),
         };
         // SAFETY: `isa` was detected on this machine; the assertions and the slices above bound every access.
         unsafe { isa.run(strip) }
+    }
+}
+
+struct Expand {
+    p: usize,
+    n_panels: usize,
+    panels: *const f64,
+    out: *mut f64,
+}
+
+impl Task for Expand {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        // SAFETY: p signals and (p+1)(p+2)/2 − 1 monomials a panel, as the caller asserted.
+        unsafe {
+            let mut out = self.out;
+            for panel in 0..self.n_panels {
+                let signal = |i: usize, v: usize| {
+                    A::F64::load(self.panels.add((panel * self.p + i) * PANEL + v))
+                };
+                for i in 0..self.p {
+                    for v in (0..PANEL).step_by(A::F64::LANES) {
+                        A::F64::store(out.add(v), signal(i, v));
+                    }
+                    out = out.add(PANEL);
+                    for j in i..self.p {
+                        for v in (0..PANEL).step_by(A::F64::LANES) {
+                            A::F64::store(out.add(v), A::F64::mul(signal(i, v), signal(j, v)));
+                        }
+                        out = out.add(PANEL);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -150,6 +243,7 @@ struct Strip {
     coefficients: *const f64,
     row_halves: *const f64,
     panels: *const f64,
+    monomials: Option<*const f64>,
     halves: *const f64,
     out: *mut f64,
 }
@@ -162,7 +256,17 @@ impl Task for Strip {
         let mut r = 0;
         // SAFETY: rows r..r + R ≤ STRIP (rows beyond n_rows exist and are ignored) and panels below n_panels.
         unsafe {
-            if A::WIDE {
+            if let Some(monomials) = self.monomials {
+                for panel in 0..self.n_panels {
+                    if A::WIDE {
+                        self.expanded::<A, STRIP, 3>(monomials, 0, panel);
+                    } else {
+                        for row in (0..self.n_rows).step_by(2) {
+                            self.expanded::<A, 2, 6>(monomials, row, panel);
+                        }
+                    }
+                }
+            } else if A::WIDE {
                 if self.n_rows > 2 {
                     for panel in 0..self.n_panels {
                         self.micro::<A, STRIP, 1, 3>(0, panel);
@@ -188,6 +292,9 @@ impl Task for Strip {
                     }
                     r += 1;
                 }
+            }
+            if self.is_gaussian {
+                self.exponentiate::<A>();
             }
         }
     }
@@ -242,20 +349,91 @@ impl Strip {
                     k += 1;
                 }
             }
-            for (r, acc) in acc.iter().enumerate() {
-                let row_half = A::F64::splat(*self.row_halves.add(row + r));
-                for (q, acc) in acc.iter().enumerate() {
-                    for (v, &acc) in acc.iter().enumerate() {
-                        let column = (panel + q) * PANEL + v * lanes;
-                        let value = if self.is_gaussian {
-                            let half = A::F64::add(row_half, A::F64::load(self.halves.add(column)));
-                            let exponent = A::F64::sub(acc, half);
-                            exp::<A, f64>(A::F64::min(exponent, A::F64::splat(0.0)))
-                        } else {
-                            acc
-                        };
-                        A::F64::store(self.out.add((row + r) * BLOCK + column), value);
+            for (q, panel) in (panel..panel + P).enumerate() {
+                self.finish::<A, R, V>(row, panel, std::array::from_fn(|r| acc[r][q]));
+            }
+        }
+    }
+
+    /// R rows × V vectors, from monomials.
+    #[inline(always)]
+    unsafe fn expanded<A: Arch, const R: usize, const V: usize>(
+        &self,
+        monomials: *const f64,
+        row: usize,
+        panel: usize,
+    ) {
+        // SAFETY: the caller's bounds.
+        unsafe {
+            let lanes = A::F64::LANES;
+            let n_monomials = (self.p + 1) * (self.p + 2) / 2 - 1;
+            let mut column = monomials.add(panel * n_monomials * PANEL);
+            let mut coefficients = self.coefficients.add(row);
+            let mut acc: [[_; V]; R] =
+                std::array::from_fn(|r| [A::F64::splat(*coefficients.add(r)); V]);
+            for _ in 0..n_monomials {
+                coefficients = coefficients.add(STRIP);
+                let m: [_; V] = std::array::from_fn(|v| A::F64::load(column.add(v * lanes)));
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let a = A::F64::splat(*coefficients.add(r));
+                    for v in 0..V {
+                        acc[v] = A::F64::fma(a, m[v], acc[v]);
                     }
+                }
+                column = column.add(PANEL);
+            }
+            self.finish::<A, R, V>(row, panel, acc);
+        }
+    }
+
+    /// Stores the exponents, or for the linear kernel the values, of R rows × one panel.
+    #[inline(always)]
+    unsafe fn finish<A: Arch, const R: usize, const V: usize>(
+        &self,
+        row: usize,
+        panel: usize,
+        acc: [[<A::F64 as Lanes<f64>>::V; V]; R],
+    ) {
+        // SAFETY: the caller's bounds.
+        unsafe {
+            for (r, acc) in acc.into_iter().enumerate() {
+                let row_half = A::F64::splat(*self.row_halves.add(row + r));
+                for (v, acc) in acc.into_iter().enumerate() {
+                    let column = panel * PANEL + v * A::F64::LANES;
+                    let value = if self.is_gaussian {
+                        let half = A::F64::add(row_half, A::F64::load(self.halves.add(column)));
+                        A::F64::min(A::F64::sub(acc, half), A::F64::splat(0.0))
+                    } else {
+                        acc
+                    };
+                    A::F64::store(self.out.add((row + r) * BLOCK + column), value);
+                }
+            }
+        }
+    }
+
+    /// Applies the exponential to the rows, six vectors at a time.
+    #[inline(always)]
+    unsafe fn exponentiate<A: Arch>(&self) {
+        const TOGETHER: usize = 6;
+        let lanes = A::F64::LANES;
+        let len = self.n_panels * PANEL;
+        for row in 0..self.n_rows {
+            // SAFETY: as where the rows were written; PANEL is a multiple of three vectors, a row of six or three.
+            unsafe {
+                let out = self.out.add(row * BLOCK);
+                let mut at = 0;
+                while at + TOGETHER * lanes <= len {
+                    let x: [_; TOGETHER] =
+                        std::array::from_fn(|v| A::F64::load(out.add(at + v * lanes)));
+                    for (v, value) in exp_of::<A, f64, TOGETHER>(x).into_iter().enumerate() {
+                        A::F64::store(out.add(at + v * lanes), value);
+                    }
+                    at += TOGETHER * lanes;
+                }
+                while at < len {
+                    A::F64::store(out.add(at), exp::<A, f64>(A::F64::load(out.add(at))));
+                    at += lanes;
                 }
             }
         }
@@ -282,13 +460,21 @@ mod tests {
                 QuadraticSupport::new(kernel, &map, signals.view(), features.view()).unwrap();
             for isa in Isa::available() {
                 for n_rows in 1..=STRIP {
-                    let mut rows = QuadraticRows::new(map.n_features());
+                    let mut rows = QuadraticRows::new(map.signal_dim(), map.n_features());
                     for r in 0..n_rows {
                         let z = features.row(r * 7).to_vec();
                         support.write_row(&map, &z, &mut rows, r);
                     }
                     let mut out = vec![0.0; STRIP * BLOCK];
-                    support.compute_strip(isa, &rows, n_rows, 1, &mut out);
+                    support.compute_strip(isa, &rows, n_rows, 1, None, &mut out);
+                    let mut monomials = Monomials::new(map.n_features());
+                    support.expand(isa, 1, &mut monomials);
+                    let mut batch = vec![0.0; STRIP * BLOCK];
+                    support.compute_strip(isa, &rows, n_rows, 1, Some(&monomials), &mut batch);
+                    for r in 0..n_rows {
+                        let row = r * BLOCK..r * BLOCK + 20;
+                        assert_eq!(out[row.clone()], batch[row], "{isa:?}");
+                    }
                     for r in 0..n_rows {
                         for j in 0..20 {
                             let expected = kernel.evaluate(

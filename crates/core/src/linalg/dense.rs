@@ -1,22 +1,87 @@
-//! Dense factorisations, by faer, on plain column-major slices and on one thread: callers cut work into tasks of fixed
-//! size, so that results do not depend on the number of threads.
+//! Dense factorisations, by faer, on plain column-major slices. Every call of faer runs on one thread and work is cut into
+//! tasks of fixed size, here or by the caller, so that results do not depend on the number of threads.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::reborrow::ReborrowMut;
+use faer::reborrow::{IntoConst, ReborrowMut};
 use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+/// Columns factorised together by [`cholesky_on_all_cores`], and columns or rows that are one task's.
+const PANEL: usize = 128;
 
 /// Replaces the lower triangle of the n × n matrix by its Cholesky factor; the strict upper triangle is left alone.
 /// False where the matrix is not positive definite.
 pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
+    factorise(MatMut::from_column_major_slice_mut(a, n, n))
+}
+
+/// As [`cholesky`], cut into tasks for all cores.
+pub(crate) fn cholesky_on_all_cores(a: &mut [f64], n: usize) -> bool {
+    let mut whole = MatMut::from_column_major_slice_mut(a, n, n);
+    for first in (0..n).step_by(PANEL) {
+        let width = PANEL.min(n - first);
+        let rest = whole.rb_mut().submatrix_mut(first, first, n - first, n - first);
+        let (panel, rest) = rest.split_at_col_mut(width);
+        let (mut top, mut below) = panel.split_at_row_mut(width);
+        if !factorise(top.rb_mut()) {
+            return false;
+        }
+        let top = top.into_const();
+        let tasks: Vec<_> = cut(below.rb_mut().transpose_mut()).collect();
+        tasks.into_par_iter().for_each(|(_, rows)| {
+            solve_lower_triangular_in_place(top, rows, Par::Seq);
+        });
+        let below = below.into_const();
+        let tasks: Vec<_> = cut(rest.split_at_row_mut(width).1).collect();
+        tasks.into_par_iter().for_each(|(at, columns)| {
+            let width = columns.ncols();
+            let (square, tail) = columns.split_at_row_mut(at).1.split_at_row_mut(width);
+            let (own, lower) = below.split_at_row(at).1.split_at_row(width);
+            triangular::matmul(
+                square,
+                BlockStructure::TriangularLower,
+                Accum::Add,
+                own,
+                BlockStructure::Rectangular,
+                own.transpose(),
+                BlockStructure::Rectangular,
+                -1.0,
+                Par::Seq,
+            );
+            matmul(tail, Accum::Add, lower, own.transpose(), -1.0, Par::Seq);
+        });
+    }
+    true
+}
+
+/// Cuts a matrix into groups of columns, each with the number of its first.
+fn cut(matrix: MatMut<'_, f64>) -> impl Iterator<Item = (usize, MatMut<'_, f64>)> {
+    let (mut rest, mut first) = (Some(matrix), 0);
+    std::iter::from_fn(move || {
+        let matrix = rest.take().filter(|m| m.ncols() > 0)?;
+        let (part, left) = {
+            let width = PANEL.min(matrix.ncols());
+            matrix.split_at_col_mut(width)
+        };
+        rest = Some(left);
+        let at = first;
+        first += part.ncols();
+        Some((at, part))
+    })
+}
+
+fn factorise(a: MatMut<'_, f64>) -> bool {
+    let n = a.nrows();
     let mut memory =
         MemBuffer::new(cholesky_in_place_scratch::<f64>(n, Par::Seq, faer::Spec::default()));
     cholesky_in_place(
-        MatMut::from_column_major_slice_mut(a, n, n),
+        a,
         faer::linalg::cholesky::llt::factor::LltRegularization::default(),
         Par::Seq,
         MemStack::new(&mut memory),
@@ -31,6 +96,42 @@ pub(crate) fn cholesky_solve(l: &[f64], n: usize, b: &mut [f64]) {
     let mut b = MatMut::from_column_major_slice_mut(b, n, 1);
     solve_lower_triangular_in_place(l, b.rb_mut(), Par::Seq);
     solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+}
+
+/// Solves L Y = B in place for the last rows of L, from `first` on: `b` holds those rows of m columns, column-major. What
+/// stands above them is zero and stays so.
+pub(crate) fn forward_substitute(l: &[f64], n: usize, first: usize, b: &mut [f64], m: usize) {
+    let l = MatRef::from_column_major_slice(l, n, n);
+    let l = l.submatrix(first, first, n - first, n - first);
+    solve_lower_triangular_in_place(
+        l,
+        MatMut::from_column_major_slice_mut(b, n - first, m),
+        Par::Seq,
+    );
+}
+
+/// Solves Lᵀ Y = B in place for m columns, column-major.
+pub(crate) fn back_substitute(l: &[f64], n: usize, b: &mut [f64], m: usize) {
+    let l = MatRef::from_column_major_slice(l, n, n);
+    let b = MatMut::from_column_major_slice_mut(b, n, m);
+    solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+}
+
+/// C = AᵀB for column-major A (k × m) and B (k × n); C column-major.
+pub(crate) fn inner_products(
+    c: &mut [f64],
+    a: &[f64],
+    b: &[f64],
+    (m, n, k): (usize, usize, usize),
+) {
+    matmul(
+        MatMut::from_column_major_slice_mut(c, m, n),
+        Accum::Replace,
+        MatRef::from_column_major_slice(a, k, m).transpose(),
+        MatRef::from_column_major_slice(b, k, n),
+        1.0,
+        Par::Seq,
+    );
 }
 
 /// Solves L Y = B in place; `l` n × n column-major, `b` n × m row-major.
@@ -92,6 +193,38 @@ mod tests {
         assert!((4.0 * b[0] + 2.0 * b[1] - 2.0).abs() < 1e-14);
         assert!((2.0 * b[0] + 3.0 * b[1] - 5.0).abs() < 1e-14);
         assert!(!cholesky(&mut [1.0, 2.0, 0.0, 1.0], 2));
+    }
+
+    #[test]
+    fn all_cores_find_the_factor_of_one_and_leave_the_upper_triangle_alone() {
+        for n in [1, 5, PANEL, PANEL + 1, 3 * PANEL + 17] {
+            let entry = |i: usize, j: usize| {
+                let near = -((i as f64 - j as f64) * 0.3).powi(2);
+                near.exp() + if i == j { 0.5 } else { 0.0 }
+            };
+            let mut reference: Vec<f64> = (0..n * n).map(|at| entry(at % n, at / n)).collect();
+            let mut found = reference.clone();
+            assert!(cholesky(&mut reference, n) && cholesky_on_all_cores(&mut found, n));
+            for (found, expected) in found.iter().zip(&reference) {
+                assert!((found - expected).abs() < 1e-13);
+            }
+        }
+        let mut indefinite = vec![1.0; 300 * 300];
+        indefinite[299 * 301] = 0.5;
+        assert!(!cholesky_on_all_cores(&mut indefinite, 300));
+    }
+
+    #[test]
+    fn substitution_may_start_below_the_zeros() {
+        let l = [2.0, 1.0, 3.0, 0.0, 4.0, 5.0, 0.0, 0.0, 8.0];
+        let (mut whole, mut tail) = ([0.0, 4.0, 1.0], [4.0, 1.0]);
+        forward_substitute(&l, 3, 0, &mut whole, 1);
+        forward_substitute(&l, 3, 1, &mut tail, 1);
+        assert_eq!(whole, [0.0, 1.0, -0.5]);
+        assert_eq!(tail, [1.0, -0.5]);
+        back_substitute(&l, 3, &mut whole, 1);
+        assert!((8.0 * whole[2] + 0.5).abs() < 1e-15);
+        assert!((4.0 * whole[1] + 5.0 * whole[2] - 1.0).abs() < 1e-15);
     }
 
     #[test]

@@ -127,11 +127,8 @@ pub trait Element:
     fn to_f64(self) -> f64;
 }
 
-/// Closes [`Element`] and carries what only this crate may name.
-pub trait Sealed: Sized {
-    #[doc(hidden)]
-    const RELATIVE_ROUNDING: f64;
-}
+/// Closes [`Element`].
+pub trait Sealed: Sized {}
 
 /// The vectors of an element type on an instruction set.
 pub(crate) trait Vectors: Element {
@@ -153,12 +150,8 @@ pub(crate) struct ExpConstants<T: 'static> {
     one: T,
 }
 
-impl Sealed for f32 {
-    const RELATIVE_ROUNDING: f64 = f32::EPSILON as f64;
-}
-impl Sealed for f64 {
-    const RELATIVE_ROUNDING: f64 = f64::EPSILON;
-}
+impl Sealed for f32 {}
+impl Sealed for f64 {}
 
 impl Element for f32 {
     const PANEL: usize = 48;
@@ -219,20 +212,18 @@ impl Vectors for f64 {
         bias: 6_755_399_441_055_744.0,
         ln2_hi: 6.931_471_803_691_238e-1,
         ln2_lo: 1.908_214_929_270_587_7e-10,
-        // Taylor to degree 13: the remainder is 4e-18 at |r| = ln2/2.
+        // (eʳ − 1 − r)/r² interpolated at ten Chebyshev points: eʳ to 1.6e-17 for |r| ≤ ln2/2.
         polynomial: &[
-            1.0 / 6_227_020_800.0,
-            1.0 / 479_001_600.0,
-            1.0 / 39_916_800.0,
-            1.0 / 3_628_800.0,
-            1.0 / 362_880.0,
-            1.0 / 40_320.0,
-            1.0 / 5_040.0,
-            1.0 / 720.0,
-            1.0 / 120.0,
-            1.0 / 24.0,
-            1.0 / 6.0,
-            0.5,
+            2.510_038_549_551_032e-8,
+            2.762_008_844_540_974_6e-7,
+            2.755_726_845_999_706_4e-6,
+            2.480_152_129_595_437_6e-5,
+            1.984_126_986_305_361_8e-4,
+            1.388_888_891_721_371_7e-3,
+            8.333_333_333_330_062e-3,
+            4.166_666_666_662_413e-2,
+            1.666_666_666_666_666_9e-1,
+            5.000_000_000_000_001e-1,
         ],
         one: 1.0,
     };
@@ -246,22 +237,44 @@ impl Vectors for f64 {
 pub(crate) unsafe fn exp<A: Arch, T: Vectors>(
     x: <T::On<A> as Lanes<T>>::V,
 ) -> <T::On<A> as Lanes<T>>::V {
+    // SAFETY: the caller's.
+    unsafe { exp_of::<A, T, 1>([x])[0] }
+}
+
+/// As [`exp`] for several vectors side by side: each is one long chain of dependent operations.
+///
+/// # Safety
+/// The processor must support `A`.
+#[inline(always)]
+pub(crate) unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
+    x: [<T::On<A> as Lanes<T>>::V; V],
+) -> [<T::On<A> as Lanes<T>>::V; V] {
     // SAFETY: arithmetic on vectors of the instruction set the caller vouches for.
     unsafe {
         let c = &T::EXP;
-        let x = T::On::<A>::max(x, T::On::<A>::splat(c.lowest));
-        let bias = T::On::<A>::splat(c.bias);
-        let biased = T::On::<A>::fma(x, T::On::<A>::splat(c.log2_e), bias);
-        let minus_n = T::On::<A>::sub(bias, biased);
-        let r = T::On::<A>::fma(minus_n, T::On::<A>::splat(c.ln2_hi), x);
-        let r = T::On::<A>::fma(minus_n, T::On::<A>::splat(c.ln2_lo), r);
-        let mut p = T::On::<A>::splat(c.polynomial[0]);
-        for &coefficient in &c.polynomial[1..] {
-            p = T::On::<A>::fma(p, r, T::On::<A>::splat(coefficient));
+        let splat = |value: T| T::On::<A>::splat(value);
+        let bias = splat(c.bias);
+        let x = x.map(|x| T::On::<A>::max(x, splat(c.lowest)));
+        let biased = x.map(|x| T::On::<A>::fma(x, splat(c.log2_e), bias));
+        let mut r = x;
+        for (r, &biased) in r.iter_mut().zip(&biased) {
+            let minus_n = T::On::<A>::sub(bias, biased);
+            *r = T::On::<A>::fma(minus_n, splat(c.ln2_hi), *r);
+            *r = T::On::<A>::fma(minus_n, splat(c.ln2_lo), *r);
         }
-        let one = T::On::<A>::splat(c.one);
-        let p = T::On::<A>::fma(p, T::On::<A>::mul(r, r), T::On::<A>::add(r, one));
-        T::On::<A>::mul(p, T::On::<A>::exp2_biased(biased))
+        let mut p = [splat(c.polynomial[0]); V];
+        for &coefficient in &c.polynomial[1..] {
+            let coefficient = splat(coefficient);
+            for (p, &r) in p.iter_mut().zip(&r) {
+                *p = T::On::<A>::fma(*p, r, coefficient);
+            }
+        }
+        for ((p, &r), &biased) in p.iter_mut().zip(&r).zip(&biased) {
+            let upto_linear = T::On::<A>::add(r, splat(c.one));
+            let value = T::On::<A>::fma(*p, T::On::<A>::mul(r, r), upto_linear);
+            *p = T::On::<A>::mul(value, T::On::<A>::exp2_biased(biased));
+        }
+        p
     }
 }
 

@@ -173,6 +173,7 @@ impl<T: Vectors, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
                 }
                 for (i, acc) in acc.iter_mut().enumerate() {
                     let value = T::load_wide::<A>(strip.add(i * BLOCK + j));
+                    A::prefetch(strip.wrapping_add(i * BLOCK + j + STRIP * BLOCK));
                     for k in 0..C {
                         if ROWS {
                             acc[k] = A::F64::fma(value, v[k], acc[k]);

@@ -34,17 +34,25 @@ pub enum OperatorKind {
 /// Products with K on this machine's cores.
 pub struct HostOperator {
     working: Working,
+    /// Recomputed f64 tiles, where the working ones are f32.
+    exact: Option<Box<HostOperator>>,
     kernel: Kernel,
     diagonal: Vec<f64>,
 }
 
 enum Working {
-    /// f32 for the iterations, recomputed f64 tiles for what must be exact.
-    Single {
-        working: Tiles<f32>,
-        exact: Tiles<f64>,
-    },
+    Single(Tiles<f32>),
     Double(Tiles<f64>),
+}
+
+/// Evaluates an expression with the operator's tiles, whatever their precision.
+macro_rules! with_tiles {
+    ($operator:expr, $tiles:ident => $body:expr) => {
+        match &$operator.working {
+            Working::Single($tiles) => $body,
+            Working::Double($tiles) => $body,
+        }
+    };
 }
 
 impl HostOperator {
@@ -72,19 +80,26 @@ impl HostOperator {
         }
         let packing = Packing::new(kernel, features);
         let store = kind == OperatorKind::Stored;
-        let working = match precision {
-            Precision::F32 => Working::Single {
-                working: Tiles::new(packing.clone(), features, store, isa),
-                exact: Tiles::new(packing, features, false, isa),
-            },
-            Precision::F64 => Working::Double(Tiles::new(packing, features, store, isa)),
-        };
-        let diagonal = features
+        let diagonal: Vec<f64> = features
             .rows()
             .into_iter()
             .map(|z| if kernel.is_shift_invariant() { 1.0 } else { z.dot(&z) })
             .collect();
-        Ok(Self { working, kernel, diagonal })
+        let double = |packing, store| Self {
+            working: Working::Double(Tiles::new(packing, features, store, isa)),
+            exact: None,
+            kernel,
+            diagonal: diagonal.clone(),
+        };
+        Ok(match precision {
+            Precision::F32 => Self {
+                working: Working::Single(Tiles::new(packing.clone(), features, store, isa)),
+                exact: Some(Box::new(double(packing, false))),
+                kernel,
+                diagonal: diagonal.clone(),
+            },
+            Precision::F64 => double(packing, store),
+        })
     }
 
     /// Bytes an operator holds.
@@ -112,6 +127,18 @@ impl HostOperator {
         Tiles::<f64>::product_bytes(n_samples, n_vectors)
     }
 
+    fn select(&self, samples: &[usize], store: bool) -> Self {
+        Self {
+            working: match &self.working {
+                Working::Single(tiles) => Working::Single(tiles.restrict(samples, store)),
+                Working::Double(tiles) => Working::Double(tiles.restrict(samples, store)),
+            },
+            exact: self.exact.as_ref().map(|exact| Box::new(exact.select(samples, false))),
+            kernel: self.kernel,
+            diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
+        }
+    }
+
     /// The kernel K is made of.
     pub fn kernel(&self) -> Kernel {
         self.kernel
@@ -120,10 +147,7 @@ impl HostOperator {
 
 impl KernelOperator for HostOperator {
     fn n_samples(&self) -> usize {
-        match &self.working {
-            Working::Single { working, .. } => working.panels().n_samples(),
-            Working::Double(tiles) => tiles.panels().n_samples(),
-        }
+        self.diagonal.len()
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -131,27 +155,16 @@ impl KernelOperator for HostOperator {
     }
 
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
-        match &self.working {
-            Working::Single { working, .. } => working.apply(v, out),
-            Working::Double(tiles) => tiles.apply(v, out),
-        }
+        with_tiles!(self, tiles => tiles.apply(v, out));
         Ok(())
     }
 
-    fn apply_exact(
-        &self,
-        v: ArrayView2<'_, f64>,
-        out: ArrayViewMut2<'_, f64>,
-    ) -> Result<(), Error> {
-        match &self.working {
-            Working::Single { exact, .. } => exact.apply(v, out),
-            Working::Double(tiles) => tiles.apply(v, out),
-        }
-        Ok(())
+    fn exact(&self) -> &dyn KernelOperator {
+        self.exact.as_deref().unwrap_or(self)
     }
 
     fn is_exact(&self) -> bool {
-        matches!(self.working, Working::Double(_))
+        self.exact.is_none()
     }
 
     fn rows_into(
@@ -160,23 +173,22 @@ impl KernelOperator for HostOperator {
         columns: Range<usize>,
         out: &mut [f64],
     ) -> Result<(), Error> {
-        match &self.working {
-            Working::Single { working, .. } => working.rows_into(samples, columns, out),
-            Working::Double(tiles) => tiles.rows_into(samples, columns, out),
-        }
+        with_tiles!(self, tiles => tiles.rows_into(samples, columns, out));
         Ok(())
     }
 
-    fn add_columns_exact(
+    fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error> {
+        with_tiles!(self, tiles => tiles.block_into(samples, out));
+        Ok(())
+    }
+
+    fn add_columns(
         &self,
         samples: &[usize],
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
-        match &self.working {
-            Working::Single { exact, .. } => exact.add_columns(samples, v, out),
-            Working::Double(tiles) => tiles.add_columns(samples, v, out),
-        }
+        with_tiles!(self, tiles => tiles.add_columns(samples, v, out));
         Ok(())
     }
 
@@ -188,24 +200,7 @@ impl KernelOperator for HostOperator {
         if samples.is_empty() {
             return Err(Error::NoSamples);
         }
-        let store = kind == OperatorKind::Stored;
-        let working = match &self.working {
-            Working::Single { working, exact } => Working::Single {
-                working: working.restrict(samples, store),
-                exact: exact.restrict(samples, false),
-            },
-            Working::Double(tiles) => Working::Double(tiles.restrict(samples, store)),
-        };
-        let diagonal = samples.iter().map(|&i| self.diagonal[i]).collect();
-        Ok(Box::new(Self { working, kernel: self.kernel, diagonal }))
-    }
-
-    fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error> {
-        match &self.working {
-            Working::Single { working, .. } => working.block_into(samples, out),
-            Working::Double(tiles) => tiles.block_into(samples, out),
-        }
-        Ok(())
+        Ok(Box::new(self.select(samples, kind == OperatorKind::Stored)))
     }
 }
 
@@ -258,7 +253,7 @@ mod tests {
                             operator.apply(v.view(), out.view_mut()).unwrap();
                             let error = worst(&out, &expected) / scale;
                             assert!(error < tol, "{n} {kernel:?} {isa:?} {precision:?}: {error:e}");
-                            operator.apply_exact(v.view(), out.view_mut()).unwrap();
+                            operator.exact().apply(v.view(), out.view_mut()).unwrap();
                             assert!(worst(&out, &expected) / scale < 1e-13);
                         }
                     }
@@ -331,7 +326,7 @@ mod tests {
                 }
                 let weights = wave(2, samples.len(), 0.4);
                 let mut sums = Array2::from_elem((2, n), 1.0);
-                operator.add_columns_exact(&samples, weights.view(), sums.view_mut()).unwrap();
+                operator.add_columns(&samples, weights.view(), sums.view_mut()).unwrap();
                 for ((c, j), found) in sums.indexed_iter() {
                     let expected: f64 = 1.0 + samples.iter().enumerate().map(|(r, &i)| {
                         weights[[c, r]] * kernel.evaluate(

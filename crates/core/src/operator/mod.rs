@@ -32,11 +32,11 @@ pub trait KernelOperator: Send + Sync {
     /// out = v·K with the kernel in working precision.
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;
 
-    /// out = v·K with the kernel in f64: what residuals and certificates are computed with.
-    fn apply_exact(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>)
-    -> Result<(), Error>;
+    /// The same matrix with its working product in f64, itself where that is so already: what residuals and certificates
+    /// are computed with.
+    fn exact(&self) -> &dyn KernelOperator;
 
-    /// Whether [`apply`](Self::apply) is exact already.
+    /// Whether the working product is exact already.
     fn is_exact(&self) -> bool;
 
     /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision.
@@ -50,8 +50,8 @@ pub trait KernelOperator: Send + Sync {
     /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]), in working precision.
     fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error>;
 
-    /// out += v·K\[samples, :\] with the kernel in f64: `v` is n_vectors × samples.len(), `out` n_vectors × n_samples.
-    fn add_columns_exact(
+    /// out += v·K\[samples, :\] in working precision: `v` is n_vectors × samples.len(), `out` n_vectors × n_samples.
+    fn add_columns(
         &self,
         samples: &[usize],
         v: ArrayView2<'_, f64>,

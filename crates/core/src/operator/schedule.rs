@@ -30,6 +30,12 @@ impl Schedule {
         n_blocks * (n_blocks + 1) / 2
     }
 
+    /// Number of the tile (i, j), i ≤ j.
+    pub(crate) fn tile(&self, i: usize, j: usize) -> usize {
+        debug_assert!(i <= j && j < self.n_blocks);
+        i * self.n_blocks - i * (i + 1) / 2 + j
+    }
+
     /// Tasks for `n_blocks` blocks.
     pub(crate) fn n_tasks(n_blocks: usize) -> usize {
         let most = TASKS[usize::from(n_blocks >= LARGE)];
@@ -63,6 +69,9 @@ mod tests {
             assert_eq!(tasks[tasks.len() - 1].end, Schedule::n_tiles(n_blocks));
             assert!(tasks.windows(2).all(|w| w[0].end == w[1].start));
             assert!(tasks.iter().all(|task| !task.is_empty()));
+            for (number, &(i, j)) in schedule.order().iter().enumerate() {
+                assert_eq!(schedule.tile(i, j), number);
+            }
         }
     }
 }

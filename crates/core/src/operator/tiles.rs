@@ -4,6 +4,7 @@ use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
 use super::schedule::Schedule;
 use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
 use crate::kernel::tile::compute_strip;
+use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Isa, Vectors};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
@@ -17,7 +18,7 @@ pub(crate) struct Tiles<T> {
     schedule: Schedule,
     isa: Isa,
     /// Tiles in the schedule's order.
-    stored: Option<Vec<T>>,
+    stored: Option<Aligned<T>>,
 }
 
 impl<T: Vectors> Tiles<T> {
@@ -36,7 +37,7 @@ impl<T: Vectors> Tiles<T> {
         let mut tiles = Self { panels, schedule, isa, stored: None };
         if store {
             let order = tiles.schedule.order();
-            let mut values = vec![T::default(); order.len() * TILE];
+            let mut values = Aligned::zeros(order.len() * TILE);
             values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
                 for r in (0..tiles.panels.block_len(rows)).step_by(STRIP) {
                     tiles.compute(rows, r, columns, &mut tile[r * BLOCK..]);
@@ -57,10 +58,6 @@ impl<T: Vectors> Tiles<T> {
         let n_blocks = n_samples.div_ceil(BLOCK);
         let copies = Schedule::n_tasks(n_blocks) + 2;
         (copies * n_blocks * BLOCK * n_vectors * size_of::<f64>()) as u64
-    }
-
-    pub(crate) fn panels(&self) -> &Panels<T> {
-        &self.panels
     }
 
     fn compute(&self, rows: usize, r: usize, columns: usize, out: &mut [T]) {
@@ -85,7 +82,7 @@ impl<T: Vectors> Tiles<T> {
                 visit(r, &values[r * BLOCK..(r + STRIP) * BLOCK]);
             }
         } else {
-            let mut strip = [T::default(); STRIP * BLOCK];
+            let mut strip = Aligned::zeros(STRIP * BLOCK);
             for r in (0..n_rows).step_by(STRIP) {
                 self.compute(rows, r, columns, &mut strip);
                 visit(r, &strip);
@@ -99,23 +96,23 @@ impl<T: Vectors> Tiles<T> {
         let n_blocks = self.panels.n_blocks();
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one slice.
         let block_size = n_vectors * BLOCK;
-        let mut input = vec![0.0; n_blocks * block_size];
+        let mut input = Aligned::zeros(n_blocks * block_size);
         for (c, row) in v.rows().into_iter().enumerate() {
             for (i, &value) in row.iter().enumerate() {
                 input[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = value;
             }
         }
-        let partial: Vec<Vec<f64>> = (0..Schedule::n_tasks(n_blocks))
+        let partial: Vec<Aligned<f64>> = (0..Schedule::n_tasks(n_blocks))
             .into_par_iter()
             .map(|task| {
-                let mut output = vec![0.0; n_blocks * block_size];
+                let mut output = Aligned::zeros(n_blocks * block_size);
                 for tile in self.schedule.task(task) {
                     self.add_tile(tile, &input, &mut output, n_vectors);
                 }
                 output
             })
             .collect();
-        let mut output = vec![0.0; n_blocks * block_size];
+        let mut output = Aligned::zeros(n_blocks * block_size);
         output.par_chunks_mut(block_size).enumerate().for_each(|(block, sum)| {
             for part in &partial {
                 let part = &part[block * block_size..(block + 1) * block_size];
@@ -167,7 +164,7 @@ impl<T: Vectors> Tiles<T> {
     ) {
         let packing = &self.panels.packing;
         let n_vectors = v.nrows();
-        let mut weights = vec![0.0; samples.len().div_ceil(BLOCK) * n_vectors * BLOCK];
+        let mut weights = Aligned::zeros(samples.len().div_ceil(BLOCK) * n_vectors * BLOCK);
         for ((c, i), value) in v.indexed_iter() {
             weights[(i / BLOCK * n_vectors + c) * BLOCK + i % BLOCK] = *value;
         }
@@ -179,11 +176,11 @@ impl<T: Vectors> Tiles<T> {
                 rows
             })
             .collect();
-        let sums: Vec<Vec<f64>> = (0..self.panels.n_blocks())
+        let sums: Vec<Aligned<f64>> = (0..self.panels.n_blocks())
             .into_par_iter()
             .map(|block| {
-                let mut sums = vec![0.0; n_vectors * BLOCK];
-                let mut strip = [T::default(); STRIP * BLOCK];
+                let mut sums = Aligned::zeros(n_vectors * BLOCK);
+                let mut strip = Aligned::zeros(STRIP * BLOCK);
                 let columns = self.panels.block(block);
                 let len = self.panels.block_len(block);
                 for (at, rows) in strips.iter().enumerate() {
@@ -219,11 +216,30 @@ impl<T: Vectors> Tiles<T> {
     pub(crate) fn rows_into(&self, samples: &[usize], columns: Range<usize>, out: &mut [f64]) {
         let packing = &self.panels.packing;
         let mut rows = RowPack::new(packing.n_features());
-        let mut strip = [T::default(); STRIP * BLOCK];
+        let mut strip = Aligned::zeros(STRIP * BLOCK);
         let width = columns.len();
         for (group, samples) in samples.chunks(STRIP).enumerate() {
-            self.panels.gather(samples, &mut rows);
+            let last = samples.iter().max().map_or(0, |i| i / BLOCK);
+            let mut gathered = false;
             for block in columns.start / BLOCK..columns.end.div_ceil(BLOCK) {
+                let from = columns.start.max(block * BLOCK);
+                let to = columns.end.min((block + 1) * BLOCK);
+                // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
+                if let Some(stored) = self.stored.as_ref().filter(|_| last <= block) {
+                    for (r, &i) in samples.iter().enumerate() {
+                        let tile = self.schedule.tile(i / BLOCK, block);
+                        let at = tile * TILE + i % BLOCK * BLOCK + from % BLOCK;
+                        let out = &mut out[(group * STRIP + r) * width + from - columns.start..];
+                        for (out, value) in out.iter_mut().zip(&stored[at..at + to - from]) {
+                            *out = value.to_f64();
+                        }
+                    }
+                    continue;
+                }
+                if !gathered {
+                    self.panels.gather(samples, &mut rows);
+                    gathered = true;
+                }
                 compute_strip(
                     self.isa,
                     packing.kernel(),
@@ -233,8 +249,6 @@ impl<T: Vectors> Tiles<T> {
                     self.panels.block(block),
                     &mut strip,
                 );
-                let from = columns.start.max(block * BLOCK);
-                let to = columns.end.min((block + 1) * BLOCK);
                 for r in 0..samples.len() {
                     let at = (group * STRIP + r) * width + from - columns.start;
                     let values = &strip[r * BLOCK + from % BLOCK..][..to - from];

@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::kernel::panels::BLOCK;
+use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_product_rows, forward_substitute_rows};
 use crate::linalg::sums::sum_over;
 use crate::operator::KernelOperator;
@@ -37,7 +38,7 @@ pub struct LowRank {
 pub(crate) struct FactorRows {
     pub(crate) n_rows: usize,
     /// value (r, i) at (i / BLOCK · n_rows + r) · BLOCK + i % BLOCK.
-    pub(crate) data: Vec<f32>,
+    pub(crate) data: Aligned<f32>,
 }
 
 impl FactorRows {
@@ -181,7 +182,7 @@ impl LowRank {
     ) -> Result<(), Error> {
         let m = pivots.len();
         let at_pivots = transpose(&self.gather(pivots), self.rank, m);
-        let mut data = vec![0.0_f32; self.n_samples.div_ceil(BLOCK) * m * BLOCK];
+        let mut data = Aligned::zeros(self.n_samples.div_ceil(BLOCK) * m * BLOCK);
         let old = &self.blocks;
         let rank = self.rank;
         data.par_chunks_mut(m * BLOCK)

@@ -3,8 +3,11 @@
 //! Woodbury: (v − B_Fᵀ(λI + B_FB_Fᵀ)⁻¹B_F v)/λ. The Gram matrices B_FB_Fᵀ follow F by the samples that switched sides,
 //! a few per cent of all from the third Newton step on; dimensions with the same free samples share one.
 
+use super::Preconditioner;
 use super::low_rank::LowRank;
+use crate::error::Error;
 use crate::kernel::panels::{BLOCK, STRIP};
+use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_gram_columns, cholesky, cholesky_solve};
 use crate::linalg::simd::Isa;
 use crate::operator::{accumulate_columns, accumulate_rows};
@@ -16,8 +19,8 @@ const GATHERED: usize = 1024;
 /// Columns of a Gram matrix that are one task's.
 const GRAM_COLUMNS: usize = 64;
 
-pub(crate) struct Woodbury<'a> {
-    factor: &'a LowRank,
+pub(crate) struct Woodbury {
+    factor: LowRank,
     ridge: f64,
     /// BBᵀ over all samples, lower triangle.
     full: Vec<f64>,
@@ -33,11 +36,11 @@ struct Dimension {
     same_as: usize,
 }
 
-impl<'a> Woodbury<'a> {
-    pub(crate) fn new(factor: &'a LowRank, ridge: f64, n_dimensions: usize) -> Self {
+impl Woodbury {
+    pub(crate) fn new(factor: LowRank, ridge: f64, n_dimensions: usize) -> Self {
         let mut full = vec![0.0; factor.rank() * factor.rank()];
         let all: Vec<usize> = (0..factor.n_samples()).collect();
-        update_gram(&mut full, factor, &all, 1.0);
+        update_gram(&mut full, &factor, &all, 1.0);
         let dimensions = (0..n_dimensions)
             .map(|same_as| Dimension {
                 free: vec![true; factor.n_samples()],
@@ -54,9 +57,10 @@ impl<'a> Woodbury<'a> {
         ((1 + 2 * n_dimensions) * rank * rank * size_of::<f64>()
             + 2 * rank * GATHERED * size_of::<f64>()) as u64
     }
+}
 
-    /// Follows new sets of free samples, one a dimension (n_dimensions × n_samples).
-    pub(crate) fn update(&mut self, free: ArrayView2<'_, bool>) {
+impl Preconditioner for Woodbury {
+    fn update(&mut self, free: ArrayView2<'_, bool>) -> Result<(), Error> {
         let rank = self.factor.rank();
         for j in 0..self.dimensions.len() {
             let now = free.row(j).to_vec();
@@ -88,13 +92,13 @@ impl<'a> Woodbury<'a> {
             let n_switched = joined.len() + left.len();
             if n_free < n_switched && n_free < bound.len() {
                 gram.fill(0.0);
-                update_gram(&mut gram, self.factor, &indices(&|i| now[i]), 1.0);
+                update_gram(&mut gram, &self.factor, &indices(&|i| now[i]), 1.0);
             } else if bound.len() < n_switched {
                 gram.copy_from_slice(&self.full);
-                update_gram(&mut gram, self.factor, &bound, -1.0);
+                update_gram(&mut gram, &self.factor, &bound, -1.0);
             } else {
-                update_gram(&mut gram, self.factor, &joined, 1.0);
-                update_gram(&mut gram, self.factor, &left, -1.0);
+                update_gram(&mut gram, &self.factor, &joined, 1.0);
+                update_gram(&mut gram, &self.factor, &left, -1.0);
             }
             dimension.free = now;
             dimension.gram = gram;
@@ -107,7 +111,7 @@ impl<'a> Woodbury<'a> {
             .par_iter_mut()
             .enumerate()
             .filter(|(j, d)| d.same_as == *j && d.cholesky.is_empty())
-            .for_each(|(_, d)| {
+            .try_for_each(|(_, d)| {
                 // Rounding in the updates is far below λ unless k is extreme; then a larger shift still gives a
                 // valid, if weaker, preconditioner.
                 let mut shift = ridge;
@@ -117,38 +121,35 @@ impl<'a> Woodbury<'a> {
                         d.cholesky[i * rank + i] += shift;
                     }
                     if cholesky(&mut d.cholesky, rank) {
-                        break;
+                        return Ok(());
                     }
                     shift *= 10.0;
+                    if !shift.is_finite() {
+                        let what = "kernel values are too large".to_owned();
+                        return Err(Error::Numerical { what });
+                    }
                 }
-            });
+            })
     }
 
-    /// out = (λI + B_FᵀB_F)⁻¹ v for the listed dimensions; v and out are dimensions.len() × n_samples and v is zero
-    /// outside F, as out will be.
-    pub(crate) fn apply(
-        &self,
-        dimensions: &[usize],
-        v: ArrayView2<'_, f64>,
-        mut out: ArrayViewMut2<'_, f64>,
-    ) {
+    fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
         let (n_vectors, n_samples) = v.dim();
         let n_blocks = n_samples.div_ceil(BLOCK);
         let block_size = n_vectors * BLOCK;
-        let mut blocked = vec![0.0; n_blocks * block_size];
+        let mut blocked = Aligned::zeros(n_blocks * block_size);
         for (c, row) in v.rows().into_iter().enumerate() {
             for (i, value) in row.iter().enumerate() {
                 blocked[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = *value;
             }
         }
         // B v, each factor block in its own task, its samples in order; [factor block][strip][c·BLOCK + r].
-        let sums: Vec<Vec<f64>> = self
+        let sums: Vec<Aligned<f64>> = self
             .factor
             .blocks()
             .par_iter()
             .map(|factor| {
                 let n_strips = factor.n_rows.div_ceil(STRIP);
-                let mut sums = vec![0.0; n_strips * block_size];
+                let mut sums = Aligned::zeros(n_strips * block_size);
                 for (block, v) in blocked.chunks(block_size).enumerate() {
                     for (strip, sums) in sums.chunks_mut(block_size).enumerate() {
                         let first = strip * STRIP;
@@ -246,7 +247,7 @@ mod tests {
         let factor = LowRank::build(&operator, limits, &mut stream(3, "t"), || true).unwrap();
         let all: Vec<usize> = (0..n).collect();
         let (b, rank, ridge) = (factor.gather(&all), factor.rank(), 0.01);
-        let mut preconditioner = Woodbury::new(&factor, ridge, 3);
+        let mut preconditioner = Woodbury::new(factor, ridge, 3);
         // Dimension 2 starts as a twin of 0 and leaves it; 1 loses many, then few, then gains.
         let rules: [[Rule; 3]; 4] = [
             [|_| true, |_| true, |_| true],
@@ -256,7 +257,7 @@ mod tests {
         ];
         for rule in rules {
             let free = Array2::from_shape_fn((3, n), |(j, i)| rule[j](i));
-            preconditioner.update(free.view());
+            preconditioner.update(free.view()).unwrap();
             let w = Array2::from_shape_fn((3, n), |(j, i)| {
                 if free[[j, i]] { ((i + j) as f64).sin() } else { 0.0 }
             });

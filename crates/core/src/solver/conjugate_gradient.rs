@@ -7,7 +7,7 @@ use super::observer::Observer;
 use crate::error::Error;
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
-use crate::precond::Woodbury;
+use crate::precond::Preconditioner;
 use ndarray::{Array2, ArrayView2, Axis};
 
 pub(crate) struct Solution {
@@ -18,13 +18,15 @@ pub(crate) struct Solution {
     pub(crate) products: usize,
     /// False where the observer stopped it.
     pub(crate) finished: bool,
+    /// Whether a direction was met along which K_FF + λI does not curve upwards.
+    pub(crate) indefinite: bool,
 }
 
 #[allow(clippy::too_many_arguments, reason = "the parts of one linear system, named")]
 /// Solves to ‖residual‖ ≤ `targets` in each dimension. `rhs` is zero outside `free`.
 pub(crate) fn solve(
     operator: &dyn KernelOperator,
-    preconditioner: &Woodbury<'_>,
+    preconditioner: &dyn Preconditioner,
     free: ArrayView2<'_, bool>,
     ridge: f64,
     rhs: Array2<f64>,
@@ -39,7 +41,7 @@ pub(crate) fn solve(
     let mut active: Vec<usize> =
         (0..shape.0).filter(|&j| dot(&row(&rhs, j), &row(&rhs, j)).sqrt() > targets[j]).collect();
     if active.is_empty() {
-        return Ok(Solution { direction, image, products: 0, finished: true });
+        return Ok(Solution { direction, image, products: 0, finished: true, indefinite: false });
     }
     let mut residual = rhs.select(Axis(0), &active);
     let mut z = Array2::zeros(residual.dim());
@@ -47,10 +49,10 @@ pub(crate) fn solve(
     let mut p = z.clone();
     let mut rho: Vec<f64> =
         (0..active.len()).map(|c| dot(&row(&residual, c), &row(&z, c))).collect();
-    let mut products = 0;
+    let (mut products, mut indefinite) = (0, false);
     while !active.is_empty() && products < max_products {
         if observer.poll().is_break() {
-            return Ok(Solution { direction, image, products, finished: false });
+            return Ok(Solution { direction, image, products, finished: false, indefinite });
         }
         let mut q = Array2::zeros(p.dim());
         operator.apply(p.view(), q.view_mut())?;
@@ -63,6 +65,7 @@ pub(crate) fn solve(
                 (0..shape.1).filter(|&i| inside[i]).map(|i| p[i] * (q[i] + ridge * p[i])).sum();
             if curvature <= 0.0 || !curvature.is_finite() {
                 // The working precision's K is not quite positive semidefinite: what is found so far is the answer.
+                indefinite = true;
                 continue;
             }
             let a = rho[c] / curvature;
@@ -99,5 +102,5 @@ pub(crate) fn solve(
             p.row_mut(c).zip_mut_with(&z, |p, z| *p = z + beta * *p);
         }
     }
-    Ok(Solution { direction, image, products, finished: true })
+    Ok(Solution { direction, image, products, finished: true, indefinite })
 }

@@ -135,7 +135,7 @@ impl Sso<'_> {
         if self.coefficients.iter().all(|a| *a == 0.0) {
             self.desired.fill(0.0);
         } else {
-            self.operator.apply_exact(self.coefficients.view(), self.desired.view_mut())?;
+            self.operator.exact().apply(self.coefficients.view(), self.desired.view_mut())?;
             self.entries += 1.0;
         }
         Ok(())
@@ -239,7 +239,7 @@ impl Sso<'_> {
         if !moved.is_empty() {
             let rows: Vec<usize> = moved.iter().map(|&at| samples[at]).collect();
             let change = change.select(Axis(1), &moved).as_standard_layout().into_owned();
-            self.operator.add_columns_exact(&rows, change.view(), self.desired.view_mut())?;
+            self.operator.exact().add_columns(&rows, change.view(), self.desired.view_mut())?;
             self.entries += 2.0 * rows.len() as f64 / self.problem.n_samples() as f64;
         }
         Ok(true)
@@ -258,7 +258,7 @@ impl Sso<'_> {
         let share = samples.len() as f64 / self.problem.n_samples() as f64;
         let mut inner = Array2::zeros(coefficients.dim());
         if coefficients.iter().any(|a| *a != 0.0) {
-            operator.apply_exact(coefficients.view(), inner.view_mut())?;
+            operator.exact().apply(coefficients.view(), inner.view_mut())?;
             self.entries += share * share;
         }
         let problem = self.problem.block(samples, &desired - &inner, scale);

@@ -1,0 +1,358 @@
+//! (K_FF + λI)⁻¹ itself, for matrices small enough to factorise.
+//!
+//! K + λI = LLᵀ is factorised once, for all dimensions and all steps. With A the bound samples of a dimension and
+//! S = (K + λI)⁻¹, the inverse on the free ones is S_FF − S_FA S_AA⁻¹ S_AF: with w = L⁻¹v and C_A = L⁻¹E_A, the columns of
+//! L⁻¹ that belong to A, it is L⁻ᵀ(w − C_A (C_AᵀC_A)⁻¹ C_Aᵀw). Columns and their inner products stay once they are known, so
+//! that a step costs the Cholesky factor of a matrix as large as A. Where many samples are bound, K_FF + λI is
+//! factorised instead.
+
+use super::Preconditioner;
+use crate::error::Error;
+use crate::linalg::dense::{
+    back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
+    inner_products,
+};
+use crate::operator::KernelOperator;
+use ndarray::{ArrayView2, ArrayViewMut2};
+use rayon::prelude::*;
+
+/// Samples whose kernel values, or columns of L⁻¹, are one task's. A divisor of the operator's blocks, so that stored kernel
+/// values can be copied.
+const GROUP: usize = 40;
+/// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
+const BORDERED: usize = 4;
+
+pub(crate) struct Direct<'a> {
+    operator: &'a dyn KernelOperator,
+    n: usize,
+    /// L, column-major.
+    factor: Vec<f64>,
+    ridge: f64,
+    indefinite: bool,
+    known: Known,
+    dimensions: Vec<Dimension>,
+}
+
+/// Columns of L⁻¹ computed so far.
+#[derive(Default)]
+struct Known {
+    /// Place of each sample among the columns.
+    place: Vec<Option<usize>>,
+    /// One of n after the other.
+    columns: Vec<f64>,
+    /// Inner products of each column with those before it and itself.
+    products: Vec<Vec<f64>>,
+}
+
+struct Dimension {
+    free: Vec<bool>,
+    way: Way,
+}
+
+enum Way {
+    /// No sample is bound.
+    Whole,
+    /// The bound samples and the Cholesky factor of S_AA.
+    Bordered { bound: Vec<usize>, factor: Vec<f64> },
+    /// The free samples and the Cholesky factor of K_FF + λI.
+    Own { free: Vec<usize>, factor: Vec<f64> },
+}
+
+impl<'a> Direct<'a> {
+    /// Factorises K + λI, its kernel values in the operator's working precision.
+    pub(crate) fn new(
+        operator: &'a dyn KernelOperator,
+        ridge: f64,
+        n_dimensions: usize,
+    ) -> Result<Self, Error> {
+        let n = operator.n_samples();
+        let (factor, shift) =
+            factorise(n, ridge, |matrix| fill(operator, matrix), cholesky_on_all_cores)?;
+        let known = Known { place: vec![None; n], ..Known::default() };
+        let dimensions =
+            (0..n_dimensions).map(|_| Dimension { free: vec![true; n], way: Way::Whole }).collect();
+        Ok(Self { operator, n, factor, ridge, indefinite: shift > ridge, known, dimensions })
+    }
+
+    /// Whether rounding has made K + λI indefinite.
+    pub(crate) fn indefinite(&self) -> bool {
+        self.indefinite
+    }
+
+    /// Bytes held at most.
+    pub(crate) fn bytes(n_samples: usize, n_dimensions: usize) -> u64 {
+        let (n, b) = (n_samples, BORDERED);
+        let columns = n.min(n_dimensions * n / b);
+        let own = n_dimensions * (n - n / b).pow(2);
+        ((n * n + columns * (n + columns / 2) + own) * size_of::<f64>()) as u64
+    }
+
+    fn factor_free(&self, free: Vec<usize>) -> Result<Way, Error> {
+        let fill = |matrix: &mut [f64]| self.operator.block_into(&free, matrix);
+        let (factor, _) = factorise(free.len(), self.ridge, fill, cholesky)?;
+        Ok(Way::Own { free, factor })
+    }
+
+    fn border(&self, bound: Vec<usize>) -> Result<Way, Error> {
+        let m = bound.len();
+        let places: Vec<usize> = bound.iter().filter_map(|&i| self.known.place[i]).collect();
+        debug_assert_eq!(places.len(), m);
+        let fill = |matrix: &mut [f64]| {
+            for (column, &a) in matrix.chunks_mut(m).zip(&places) {
+                for (value, &b) in column.iter_mut().zip(&places) {
+                    *value = self.known.products[a.max(b)][a.min(b)];
+                }
+            }
+            Ok(())
+        };
+        let (factor, _) = factorise(m, 0.0, fill, cholesky)?;
+        Ok(Way::Bordered { bound, factor })
+    }
+
+    /// Computes the columns of L⁻¹ that belong to `samples` and are not known yet.
+    fn learn(&mut self, mut samples: Vec<usize>) {
+        samples.sort_unstable();
+        samples.dedup();
+        samples.retain(|&i| self.known.place[i].is_none());
+        let (n, before) = (self.n, self.known.products.len());
+        let known = &mut self.known;
+        for (at, &i) in samples.iter().enumerate() {
+            known.place[i] = Some(before + at);
+        }
+        known.columns.resize((before + samples.len()) * n, 0.0);
+        let (old, new) = known.columns.split_at_mut(before * n);
+        let factor = &self.factor;
+        new.par_chunks_mut(GROUP * n).zip(samples.par_chunks(GROUP)).for_each(
+            |(columns, samples)| {
+                // Above its own sample a column is zero, and samples are in order.
+                let first = samples[0];
+                let mut part = vec![0.0; samples.len() * (n - first)];
+                for (column, &i) in part.chunks_mut(n - first).zip(samples) {
+                    column[i - first] = 1.0;
+                }
+                forward_substitute(factor, n, first, &mut part, samples.len());
+                for (column, part) in columns.chunks_mut(n).zip(part.chunks(n - first)) {
+                    column[first..].copy_from_slice(part);
+                }
+            },
+        );
+        let new = &*new;
+        let rows: Vec<Vec<f64>> = new
+            .par_chunks(GROUP * n)
+            .enumerate()
+            .flat_map_iter(|(group, columns)| {
+                let m = columns.len() / n;
+                let upto = group * GROUP + m;
+                let mut products = vec![0.0; (before + upto) * m];
+                let mut with_old = vec![0.0; before * m];
+                let mut with_new = vec![0.0; upto * m];
+                inner_products(&mut with_old, old, columns, (before, m, n));
+                inner_products(&mut with_new, &new[..upto * n], columns, (upto, m, n));
+                for (c, row) in products.chunks_mut(before + upto).enumerate() {
+                    row[..before].copy_from_slice(&with_old[c * before..(c + 1) * before]);
+                    row[before..].copy_from_slice(&with_new[c * upto..(c + 1) * upto]);
+                }
+                (0..m).map(move |c| {
+                    let row = &products[c * (before + upto)..(c + 1) * (before + upto)];
+                    row[..=before + group * GROUP + c].to_vec()
+                })
+            })
+            .collect();
+        known.products.extend(rows);
+    }
+}
+
+impl Preconditioner for Direct<'_> {
+    fn update(&mut self, free: ArrayView2<'_, bool>) -> Result<(), Error> {
+        let n = self.n;
+        let stale: Vec<usize> = (0..self.dimensions.len())
+            .filter(|&j| !free.row(j).iter().eq(&self.dimensions[j].free))
+            .collect();
+        let bound_of = |j: usize| -> Vec<usize> { (0..n).filter(|&i| !free[[j, i]]).collect() };
+        let bordered = |bound: &[usize]| bound.len() <= n / BORDERED;
+        let bound: Vec<Vec<usize>> = stale.iter().map(|&j| bound_of(j)).collect();
+        self.learn(bound.iter().filter(|b| bordered(b)).flatten().copied().collect());
+        let this = &*self;
+        let ways: Vec<Result<Way, Error>> = stale
+            .par_iter()
+            .zip(bound)
+            .map(|(&j, bound)| {
+                if bound.is_empty() {
+                    Ok(Way::Whole)
+                } else if bordered(&bound) {
+                    this.border(bound)
+                } else {
+                    this.factor_free((0..n).filter(|&i| free[[j, i]]).collect())
+                }
+            })
+            .collect();
+        for (&j, way) in stale.iter().zip(ways) {
+            self.dimensions[j] = Dimension { free: free.row(j).to_vec(), way: way? };
+        }
+        Ok(())
+    }
+
+    fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        let n = self.n;
+        // Those that share L go through it together.
+        let shares = |c: &usize| !matches!(self.dimensions[dimensions[*c]].way, Way::Own { .. });
+        let (shared, own): (Vec<usize>, Vec<usize>) = (0..dimensions.len()).partition(shares);
+        let mut w = vec![0.0; shared.len() * n];
+        for (w, &c) in w.chunks_mut(n).zip(&shared) {
+            for (w, v) in w.iter_mut().zip(v.row(c)) {
+                *w = *v;
+            }
+        }
+        if !shared.is_empty() {
+            forward_substitute(&self.factor, n, 0, &mut w, shared.len());
+        }
+        w.par_chunks_mut(n).zip(&shared).for_each(|(w, &c)| {
+            let Way::Bordered { bound, factor } = &self.dimensions[dimensions[c]].way else {
+                return;
+            };
+            let column = |i: &usize| {
+                let place = self.known.place[*i].unwrap_or(0);
+                &self.known.columns[place * n + i..(place + 1) * n]
+            };
+            let mut t: Vec<f64> =
+                bound.iter().map(|i| crate::linalg::sums::dot(column(i), &w[*i..])).collect();
+            cholesky_solve(factor, bound.len(), &mut t);
+            for (i, t) in bound.iter().zip(t) {
+                for (w, c) in w[*i..].iter_mut().zip(column(i)) {
+                    *w -= t * c;
+                }
+            }
+        });
+        if !shared.is_empty() {
+            back_substitute(&self.factor, n, &mut w, shared.len());
+        }
+        for (w, &c) in w.chunks(n).zip(&shared) {
+            let free = &self.dimensions[dimensions[c]].free;
+            for ((out, w), free) in out.row_mut(c).iter_mut().zip(w).zip(free) {
+                *out = if *free { *w } else { 0.0 };
+            }
+        }
+        let solved: Vec<Vec<f64>> = own
+            .par_iter()
+            .map(|&c| match &self.dimensions[dimensions[c]].way {
+                Way::Own { free, factor } => {
+                    let mut t: Vec<f64> = free.iter().map(|&i| v[[c, i]]).collect();
+                    cholesky_solve(factor, free.len(), &mut t);
+                    t
+                }
+                Way::Whole | Way::Bordered { .. } => Vec::new(),
+            })
+            .collect();
+        for (&c, solved) in own.iter().zip(solved) {
+            out.row_mut(c).fill(0.0);
+            if let Way::Own { free, .. } = &self.dimensions[dimensions[c]].way {
+                for (&i, value) in free.iter().zip(solved) {
+                    out[[c, i]] = value;
+                }
+            }
+        }
+    }
+}
+
+/// Writes K below the diagonal, column by column.
+fn fill(operator: &dyn KernelOperator, matrix: &mut [f64]) -> Result<(), Error> {
+    let n = operator.n_samples();
+    matrix.par_chunks_mut(GROUP * n).enumerate().try_for_each(|(group, columns)| {
+        let first = group * GROUP;
+        let samples: Vec<usize> = (first..first + columns.len() / n).collect();
+        let mut values = vec![0.0; samples.len() * (n - first)];
+        operator.rows_into(&samples, first..n, &mut values)?;
+        for (column, values) in columns.chunks_mut(n).zip(values.chunks(n - first)) {
+            column[first..].copy_from_slice(values);
+        }
+        Ok(())
+    })
+}
+
+/// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift. Rounding may take a matrix of
+/// small shift out of the positive definite ones; a larger shift still gives a valid, if weaker, preconditioner.
+fn factorise(
+    n: usize,
+    mut shift: f64,
+    fill: impl Fn(&mut [f64]) -> Result<(), Error>,
+    cholesky: impl Fn(&mut [f64], usize) -> bool,
+) -> Result<(Vec<f64>, f64), Error> {
+    let mut matrix = vec![0.0; n * n];
+    loop {
+        fill(&mut matrix)?;
+        let diagonal = (0..n).map(|i| matrix[i * (n + 1)].abs());
+        let largest = diagonal.fold(f64::MIN_POSITIVE, f64::max);
+        for i in 0..n {
+            matrix[i * (n + 1)] += shift;
+        }
+        if cholesky(&mut matrix, n) {
+            return Ok((matrix, shift));
+        }
+        shift = (10.0 * shift).max(f64::EPSILON * largest);
+        if !shift.is_finite() {
+            return Err(Error::Numerical { what: "kernel values are too large".to_owned() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::operator::{HostOperator, OperatorKind, Precision};
+    use ndarray::Array2;
+
+    type Rule = fn(usize) -> bool;
+
+    #[test]
+    fn inverts_the_matrix_of_the_free_samples_as_they_change() {
+        let n = 300;
+        let features = Array2::from_shape_fn((n, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.37).sin());
+        let kernel = Kernel::Rbf { gamma: 2.0 };
+        // None bound, a few, others, more than a quarter, all.
+        let rules: [[Rule; 3]; 5] = [
+            [|_| true, |_| true, |_| true],
+            [|i| i % 7 > 0, |i| i > 3, |_| true],
+            [|i| i % 7 > 1, |i| i > 3, |i| i % 31 > 0],
+            [|i| i % 3 > 0, |i| i > 200, |i| i % 31 > 0],
+            [|i| i % 9 > 0, |_| false, |_| true],
+        ];
+        for kind in [OperatorKind::Stored, OperatorKind::Tiled] {
+            let operator =
+                HostOperator::new(features.view(), kernel, Precision::F64, kind).unwrap();
+            let ridge = 0.01;
+            let mut direct = Direct::new(&operator, ridge, 3).unwrap();
+            for rule in rules {
+                let free = Array2::from_shape_fn((3, n), |(j, i)| rule[j](i));
+                direct.update(free.view()).unwrap();
+                let w = Array2::from_shape_fn((3, n), |(j, i)| {
+                    if free[[j, i]] { ((i + j) as f64).sin() } else { 0.0 }
+                });
+                let mut v = Array2::zeros((3, n));
+                operator.apply(w.view(), v.view_mut()).unwrap();
+                v.scaled_add(ridge, &w);
+                v.zip_mut_with(&free, |v, free| *v = if *free { *v } else { 0.0 });
+                let mut out = Array2::zeros((3, n));
+                direct.apply(&[0, 1, 2], v.view(), out.view_mut());
+                let worst = (&out - &w).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+                assert!(worst < 1e-10, "{worst:e}");
+                // A choice of dimensions, in another order.
+                let mut some = Array2::zeros((2, n));
+                let picked = v.select(ndarray::Axis(0), &[2, 1]);
+                direct.apply(&[2, 1], picked.view(), some.view_mut());
+                let expected = out.select(ndarray::Axis(0), &[2, 1]);
+                assert!((&some - &expected).iter().all(|d| d.abs() < 1e-10));
+            }
+        }
+    }
+
+    #[test]
+    fn a_singular_matrix_gets_a_larger_shift() {
+        let features = Array2::from_elem((60, 2), 0.5);
+        let operator =
+            HostOperator::new(features.view(), Kernel::Linear, Precision::F64, OperatorKind::Tiled)
+                .unwrap();
+        let direct = Direct::new(&operator, 0.0, 1).unwrap();
+        assert!(direct.indefinite() && direct.factor.iter().all(|l| l.is_finite()));
+    }
+}

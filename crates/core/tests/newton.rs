@@ -1,0 +1,58 @@
+//! Newton's method where precision is scarce.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
+use argwhy_core::problem::Problem;
+use argwhy_core::solver::{Ignore, NewtonSettings, Outcome, Status, newton};
+use argwhy_core::{DecisionSet, Kernel};
+use ndarray::Array2;
+
+/// A wide kernel: ‖K‖/λ is about 0.5/k, and rounding kernel values to f32 moves the optimum.
+fn solve(n: usize, k: f64, precision: Precision, max_rank: Option<usize>) -> Outcome {
+    let at = |i: usize, j: usize| ((i * (j + 3)) as f64 * 0.71).sin();
+    let features = Array2::from_shape_fn((n, 4), |(i, j)| at(i, j) + 0.2 * at(i * i, j));
+    let decisions = Array2::from_shape_fn((n, 2), |(i, j)| {
+        let z = features.row(i);
+        let smooth = 1.4 * (z[0] * z[1] + z[j + 1]).sin() + 0.2 * at(7 * i + 1, j);
+        smooth.clamp(-1.0, 1.0)
+    });
+    let set = DecisionSet::bounds(2, -1.0, 1.0).unwrap();
+    let problem = Problem::new(decisions.view(), set, k).unwrap();
+    let kernel = Kernel::Rbf { gamma: 0.1 };
+    let operator =
+        HostOperator::new(features.view(), kernel, precision, OperatorKind::Stored).unwrap();
+    let settings = NewtonSettings { max_rank, ..NewtonSettings::default() };
+    newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap()
+}
+
+#[test]
+fn single_precision_reaches_the_tolerance_where_its_own_kernel_values_cannot() {
+    for k in [1e-7, 1e-8, 1e-9] {
+        for max_rank in [None, Some(150)] {
+            let single = solve(700, k, Precision::F32, max_rank);
+            let double = solve(700, k, Precision::F64, max_rank);
+            for (precision, outcome) in [("f32", &single), ("f64", &double)] {
+                let gap = outcome.certified.certificate.relative_gap;
+                assert_eq!(
+                    outcome.status,
+                    Status::Solved,
+                    "{precision} {k:e} {max_rank:?}: {gap:e}"
+                );
+            }
+            let objectives = [single, double].map(|o| o.certified.certificate.objective);
+            assert!(
+                (objectives[0] / objectives[1] - 1.0).abs() < 2e-6,
+                "{k:e} {max_rank:?}: {objectives:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_factorised_kernel_matrix_needs_one_product_a_system() {
+    let outcome = solve(500, 1e-6, Precision::F64, None);
+    assert_eq!(outcome.status, Status::Solved);
+    // Three a step: the bound samples' share, the system, the gap.
+    assert!(outcome.kernel_products <= 3 * outcome.iterations + 1, "{outcome:?}");
+}
