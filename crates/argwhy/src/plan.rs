@@ -54,13 +54,11 @@ impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let limit = settings.memory.0;
-        let precision = settings.working_precision();
         let n_together = match settings.solver {
             SolverKind::Newton => sizes.n_samples,
             SolverKind::Sso => largest_block(settings, sizes.n_samples)?,
         };
-        let full_rank = settings.newton().rank_for(n_together);
-        let memory = |kind, rank| match settings.solver {
+        let memory = |precision, kind, rank| match settings.solver {
             SolverKind::Newton => memory_bytes(sizes, precision, kind, rank),
             SolverKind::Sso => {
                 // The whole with nothing but packed samples, iterates and a product's room, and a block beside it.
@@ -70,42 +68,49 @@ impl Plan {
                     - PROCESS_BYTES
             }
         };
+        let plan = |precision, kind, rank| Self {
+            operator: kind,
+            n_together,
+            precision,
+            max_rank: rank,
+            memory_bytes: memory(precision, kind, rank),
+            limit_bytes: limit,
+            seconds: 0.0,
+        };
         let kinds: &[OperatorKind] = match settings.operator {
             OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
             OperatorChoice::Stored => &[OperatorKind::Stored],
             OperatorChoice::Tiled => &[OperatorKind::Tiled],
         };
-        // Where factorising K + λI takes too much, an approximation may not.
-        let partial_rank = full_rank.min(NewtonSettings::partial_rank_for(n_together));
-        let least_rank = partial_rank.min(LEAST_RANK);
+        // Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
+        let full_rank = settings.newton().rank_for(n_together);
+        let factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
+        if full_rank == n_together
+            && let Some(plan) = factorised.into_iter().find(|plan| plan.memory_bytes <= limit)
+        {
+            return Ok(plan);
+        }
+        let precision = settings.working_precision();
+        let full_rank = full_rank.min(NewtonSettings::partial_rank_for(n_together));
+        let least_rank = full_rank.min(LEAST_RANK);
         for &kind in kinds {
             // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
             let last = kinds.last() == Some(&kind);
-            let lowest = if last { least_rank } else { (partial_rank / 2).max(least_rank) };
+            let lowest = if last { least_rank } else { (full_rank / 2).max(least_rank) };
             let mut rank = full_rank;
-            if memory(kind, rank) > limit {
-                rank = partial_rank;
-            }
-            while rank > lowest && memory(kind, rank) > limit {
+            while rank > lowest && memory(precision, kind, rank) > limit {
                 rank = (rank * 9 / 10).max(lowest);
             }
-            if memory(kind, rank) <= limit {
-                return Ok(Self {
-                    operator: kind,
-                    n_together,
-                    precision,
-                    max_rank: rank,
-                    memory_bytes: memory(kind, rank),
-                    limit_bytes: limit,
-                    seconds: 0.0,
-                });
+            if memory(precision, kind, rank) <= limit {
+                return Ok(plan(precision, kind, rank));
             }
         }
         let kind = kinds[kinds.len() - 1];
         Err(Error::Memory {
             limit: settings.memory.to_string(),
             // Rounded up so that the number given is one that works.
-            least: MemorySize(memory(kind, least_rank).next_multiple_of(1 << 20)).to_string(),
+            least: MemorySize(memory(precision, kind, least_rank).next_multiple_of(1 << 20))
+                .to_string(),
             n_samples: sizes.n_samples,
             n_features: sizes.n_features,
         })
@@ -192,6 +197,17 @@ mod tests {
             let plan = plan(n, memory);
             assert!(plan.memory_bytes <= plan.limit_bytes, "{plan:?}");
         }
+    }
+
+    #[test]
+    fn factorises_what_is_small_unless_memory_forbids_it() {
+        let plan = |n, memory| Plan::new(&with(memory, OperatorChoice::Auto), sizes(n)).unwrap();
+        let small = plan(2000, "2GiB");
+        assert_eq!((small.max_rank, small.precision), (2000, Precision::F64));
+        let tight = plan(2000, "100MB");
+        assert!(tight.max_rank < 2000 && tight.precision == Precision::F32, "{tight:?}");
+        assert!(tight.memory_bytes <= tight.limit_bytes);
+        assert!(plan(5000, "2GiB").max_rank < 5000);
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub struct FitOptions {
     /// Threads; one a core if not given. The result does not depend on it
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Machine")]
     pub threads: Option<usize>,
-    /// Precision of kernel values while iterating: f32 or f64 (also used where f32 could not resolve k). Certificates are f64 always
+    /// Precision of kernel values while iterating: f32 where that pays (thousands of samples, k not tiny) or f64 throughout. Certificates are f64 always
     #[arg(long, value_parser = named::<Precision>, help_heading = "Machine")]
     pub precision: Option<Precision>,
     /// Kernel values: stored, tiled (recomputed, little memory) or auto

@@ -89,7 +89,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     if settings.working_precision() != settings.precision {
         follow.note(
-            "kernel values are f64: f32 could not resolve this regularization with this kernel",
+            "kernel values are f64: in f32 this kernel with this regularization takes longer",
         );
     }
     let fitted = Pipeline::new(settings)?.fit_rows(&data, &rows, &mut follow);

@@ -11,3 +11,4 @@ mod hostile;
 #[cfg(unix)]
 mod interrupt;
 mod refusals;
+mod sso;

@@ -34,17 +34,15 @@ impl Expansion {
         match self {
             Self::Raw => out.iter_mut().zip(signal).for_each(|(o, s)| *o = *s),
             Self::Poly2 => {
-                out[0] = 1.0;
-                let mut at = 1;
-                for &s in signal {
-                    out[at] = s;
-                    at += 1;
-                }
-                for (i, &a) in signal.iter().enumerate() {
-                    for &b in signal.iter().skip(i) {
-                        out[at] = a * b;
-                        at += 1;
-                    }
+                let (constant, rest) = out.split_at_mut(1);
+                let (linear, mut quadratic) = rest.split_at_mut(signal.len());
+                constant[0] = 1.0;
+                linear.iter_mut().zip(signal).for_each(|(o, s)| *o = *s);
+                for i in 0..linear.len() {
+                    let (products, rest) = quadratic.split_at_mut(linear.len() - i);
+                    quadratic = rest;
+                    let a = linear[i];
+                    products.iter_mut().zip(&linear[i..]).for_each(|(o, b)| *o = a * b);
                 }
             }
         }
@@ -99,7 +97,8 @@ pub struct FeatureMap {
 const STD_FLOOR: f64 = 1e-7;
 
 impl FeatureMap {
-    /// Fits the statistics on all rows of `signals`. Cost: two passes over the expanded features, one row at a time.
+    /// Fits the statistics on all rows of `signals`. Cost: a pass over the expanded features, one row at a
+    /// time; more where rows spread over the data say nothing about the rest.
     pub fn fit(settings: FeatureSettings, signals: ArrayView2<'_, f64>) -> Result<Self, Error> {
         if !(settings.clip > 0.0 && settings.clip.is_finite()) {
             return Err(Error::Setting {
@@ -120,12 +119,23 @@ impl FeatureMap {
         if settings.normalization == Normalization::None {
             return Ok(map);
         }
-        let (mut mean, _) = moments(settings.expansion, signals, &vec![0.0; n_features]);
-        // The second pass also corrects the mean, so that a constant column becomes exactly zero.
-        let (correction, mut variance) = moments(settings.expansion, signals, &mean);
-        for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
-            *m += c;
-            *v -= c * c;
+        // Near the mean is near enough to start from: from some rows spread over all of them.
+        let spread = signals.slice(s![..;signals.nrows().div_ceil(ROWS).max(1), ..]);
+        let (mut mean, _) = moments(settings.expansion, spread, &vec![0.0; n_features]);
+        let mut variance = Vec::new();
+        for _ in 0..PASSES {
+            let (correction, second) = moments(settings.expansion, signals, &mean);
+            variance = second;
+            let mut far = false;
+            for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
+                // What is left of the mean square is the variance; where that is little, digits are lost.
+                far |= c * c > FAR * (*v - c * c) && c.abs() > f64::EPSILON * m.abs();
+                *m += c;
+                *v -= c * c;
+            }
+            if !far {
+                break;
+            }
         }
         for (k, (v, m)) in variance.iter().zip(&mean).enumerate() {
             if !(v.is_finite() && m.is_finite()) {
@@ -225,6 +235,10 @@ impl FeatureMap {
 
 /// Rows whose moments are one task's.
 const ROWS: usize = 1024;
+/// Passes over all rows at most; nearly always one is enough.
+const PASSES: usize = 3;
+/// Square of the distance from the mean, in variances, from which moments are taken anew about the mean found.
+const FAR: f64 = 1e4;
 
 /// Means over all rows of (m − about) and of (m − about)², feature by feature.
 fn moments(
@@ -293,6 +307,28 @@ mod tests {
             let constant = [0, 3, 9].contains(&k);
             assert!(if constant { variance < 1e-12 } else { (variance - 1.0).abs() < 1e-6 });
         }
+    }
+
+    #[test]
+    fn statistics_are_right_where_the_rows_looked_at_first_say_nothing() {
+        // Every fourth row, all that is looked at first, is 0; the others are a million and hardly vary.
+        let n = 4 * ROWS;
+        let signals = Array2::from_shape_fn((n, 1), |(i, _)| {
+            if i % 4 == 0 { 0.0 } else { 1e6 + (i as f64 * 0.7).sin() }
+        });
+        for signals in [signals.view(), signals.slice(s![1..;2, ..])] {
+            let raw = FeatureSettings { expansion: Expansion::Raw, ..FeatureSettings::default() };
+            let map = FeatureMap::fit(raw, signals).unwrap();
+            let n = signals.nrows() as f64;
+            let mean = signals.sum() / n;
+            let deviation = (signals.mapv(|s| (s - mean) * (s - mean)).sum() / n).sqrt();
+            assert!((map.mean[0] / mean - 1.0).abs() < 1e-14);
+            assert!((map.inverse_scale[0] * (deviation + STD_FLOOR) - 1.0).abs() < 1e-9);
+        }
+        // A constant becomes exactly zero.
+        let constant = Array2::from_elem((n, 1), 0.1);
+        let map = FeatureMap::fit(FeatureSettings::default(), constant.view()).unwrap();
+        assert!(map.transform(constant.view()).unwrap().iter().all(|z| z.abs() < 1e-8));
     }
 
     #[test]

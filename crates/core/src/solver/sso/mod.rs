@@ -26,7 +26,7 @@ use std::ops::{ControlFlow, Range};
 const BLOCK_TOL: f64 = 1e-4;
 /// Relative gaps below this are beyond f64.
 const LEAST_TOL: f64 = 1e-18;
-/// Iterations over which a gap that has not fallen at all counts as stalled.
+/// Blocks over which neither gap nor objective has fallen before a run counts as stalled.
 const PATIENCE: usize = 50;
 
 /// Minimises (Q) block by block to `settings.tol`. `kind` says how K_SS is held.
@@ -153,7 +153,7 @@ impl Sso<'_> {
     ) -> Result<Outcome, Error> {
         let mut selector =
             Selector::new(self.settings.selection, checked.block, stream(self.seed, "blocks"));
-        let mut best = f64::INFINITY;
+        let mut best = (f64::INFINITY, f64::INFINITY);
         let mut idle = 0;
         let mut iteration = 0;
         let status = loop {
@@ -168,8 +168,11 @@ impl Sso<'_> {
             if iteration >= self.settings.max_iterations {
                 break Status::MaxIterations;
             }
-            idle = if certificate.gap < best { 0 } else { idle + 1 };
-            best = best.min(certificate.gap);
+            // The gap may rise for many blocks while the objective falls, and near the end falls when the objective no longer can.
+            let rounding = 4.0 * f64::EPSILON * certificate.objective.abs();
+            let falls = certificate.gap < best.0 || certificate.objective < best.1 - rounding;
+            idle = if falls { 0 } else { idle + 1 };
+            best = (best.0.min(certificate.gap), best.1.min(certificate.objective));
             if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
                 break Status::Stalled;
             }

@@ -79,19 +79,16 @@ impl Selector {
     }
 }
 
-/// Samples strictly inside their set with ‖x_i − g_i‖² above a tenth of the largest such value.
+/// Samples strictly inside their set with ‖x_i − g_i‖² above a tenth of the largest of all samples, held by a limit or not.
 fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
-    let limits = problem.limits();
-    let violation = |i: usize| -> f64 {
-        let inside = (0..problem.decision_dim()).all(|j| {
-            limits.lower()[j] < responses[[j, i]] && responses[[j, i]] < limits.upper()[j]
-        });
-        if !inside {
-            return 0.0;
-        }
-        (0..problem.decision_dim()).map(|j| (responses[[j, i]] - desired[[j, i]]).powi(2)).sum()
-    };
-    let violations: Vec<f64> = (0..problem.n_samples()).map(violation).collect();
+    let (n, dim, limits) = (problem.n_samples(), problem.decision_dim(), problem.limits());
+    let violations: Vec<f64> = (0..n)
+        .map(|i| (0..dim).map(|j| (responses[[j, i]] - desired[[j, i]]).powi(2)).sum())
+        .collect();
     let largest = violations.iter().copied().fold(0.0, f64::max);
-    (0..violations.len()).filter(|&i| violations[i] > ABOVE * largest).collect()
+    let inside = |i: usize| {
+        (0..dim)
+            .all(|j| limits.lower()[j] < responses[[j, i]] && responses[[j, i]] < limits.upper()[j])
+    };
+    (0..n).filter(|&i| inside(i) && violations[i] > ABOVE * largest).collect()
 }
