@@ -122,14 +122,15 @@ impl Pipeline {
         let operator = HostOperator::new(values.view(), kernel, plan.precision, whole)?;
         drop(values);
         let mut observer = Forward(progress);
-        let (max_rank, seed) = (Some(plan.max_rank), settings.seed);
+        let seed = settings.seed;
         let mut outcome = match settings.solver {
             SolverKind::Newton => {
+                let max_rank = Some(plan.max_rank);
                 let own = NewtonSettings { max_rank, ..settings.newton() };
                 newton::solve(&problem, &operator, &own, seed, &mut observer)?
             }
             SolverKind::Sso => {
-                let own = SsoSettings { max_rank, ..settings.sso() };
+                let own = SsoSettings { max_rank: plan.block_rank(), ..settings.sso() };
                 sso::solve(&problem, &operator, &own, plan.operator, seed, &mut observer)?
             }
         };

@@ -54,18 +54,25 @@ impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let limit = settings.memory.0;
-        let n_together = match settings.solver {
-            SolverKind::Newton => sizes.n_samples,
-            SolverKind::Sso => largest_block(settings, sizes.n_samples)?,
+        let blocks = match settings.solver {
+            SolverKind::Newton => [sizes.n_samples; 2],
+            SolverKind::Sso => blocks(settings, sizes.n_samples)?,
         };
+        let n_together = blocks[0].max(blocks[1]);
         let memory = |precision, kind, rank| match settings.solver {
             SolverKind::Newton => memory_bytes(sizes, precision, kind, rank),
             SolverKind::Sso => {
-                // The whole with nothing but packed samples, iterates and a product's room, and a block beside it.
-                let block = Sizes { n_loaded: 0, n_samples: n_together, ..sizes };
-                memory_bytes(sizes, precision, OperatorKind::Tiled, 0)
-                    + memory_bytes(block, precision, kind, rank)
-                    - PROCESS_BYTES
+                // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
+                // of the warm-up beside it.
+                let beside = blocks.map(|n_samples| {
+                    let block = Sizes { n_loaded: 0, n_samples, ..sizes };
+                    let own = NewtonSettings {
+                        max_rank: block_rank(rank, n_together),
+                        ..settings.newton()
+                    };
+                    memory_bytes(block, precision, kind, own.rank_for(n_samples)) - PROCESS_BYTES
+                });
+                memory_bytes(sizes, precision, OperatorKind::Tiled, 0) + beside[0].max(beside[1])
             }
         };
         let plan = |precision, kind, rank| Self {
@@ -116,6 +123,11 @@ impl Plan {
         })
     }
 
+    /// Largest rank for the blocks of SSO; none where each may have the best for its size.
+    pub fn block_rank(&self) -> Option<usize> {
+        block_rank(self.max_rank, self.n_together)
+    }
+
     /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
     pub fn estimate(&mut self, kernel: Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
         let cores = rayon::current_num_threads() as f64;
@@ -150,8 +162,13 @@ impl Plan {
     }
 }
 
-/// The largest set of samples SSO solves for at once: a block, or a part of the warm-up.
-fn largest_block(settings: &FitSettings, n_samples: usize) -> Result<usize, Error> {
+/// The limit on a block's rank: none where memory did not force one on the largest block.
+fn block_rank(rank: usize, n_together: usize) -> Option<usize> {
+    (rank < NewtonSettings::default().rank_for(n_together)).then_some(rank)
+}
+
+/// What SSO solves for at once: samples of a block, samples of a part of the warm-up.
+fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error> {
     let sso = settings.sso();
     let block = sso.block.count(n_samples)?;
     let part = match sso.init {
@@ -160,7 +177,7 @@ fn largest_block(settings: &FitSettings, n_samples: usize) -> Result<usize, Erro
         }
         Initialization::Expert | Initialization::Zero => 1,
     };
-    Ok(block.max(part))
+    Ok([block, part])
 }
 
 fn memory_bytes(sizes: Sizes, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {

@@ -64,7 +64,7 @@ pub struct Certificate {
 pub struct Certified {
     /// x, decision_dim × n_samples, in U.
     pub responses: Array2<f64>,
-    /// α: that of the responses, (û − x)/λ, unless a solver stopped where another has the smaller gap.
+    /// α: that of the responses, (û − x)/λ, unless a solver found one with a smaller gap.
     pub coefficients: Array2<f64>,
     /// g = Kα by the f64 kernel.
     pub desired: Array2<f64>,
@@ -184,6 +184,13 @@ impl Problem {
         })
     }
 
+    /// Coefficients whose effect on a response is rounding become zero, as those of [`responses`](Self::responses) are.
+    pub(crate) fn without_rounding(&self, mut coefficients: Array2<f64>) -> Array2<f64> {
+        let (ridge, rounding) = (self.ridge(), ROUNDING * self.largest);
+        coefficients.mapv_inplace(|a| if (ridge * a).abs() <= rounding { 0.0 } else { a });
+        coefficients
+    }
+
     /// α = (û − x)/λ.
     pub fn coefficients(&self, responses: ArrayView2<'_, f64>) -> Array2<f64> {
         (&self.decisions - &responses) / self.ridge()
@@ -286,33 +293,27 @@ impl Problem {
         Ok(Certified { responses, coefficients, desired, certificate })
     }
 
-    /// As [`certify`](Self::certify), for coefficients that are not those of the responses, by the full gap identity
-    /// k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where a solver stops early: far from the optimum α
-    /// can be much better than that of the nearest feasible responses.
+    /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by the full gap identity
+    /// k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where α is better than that of the nearest feasible
+    /// responses, whose gap can be larger by ‖K‖/λ: for small k, and where a solver stops early.
     pub(crate) fn certify_pair(
         &self,
         operator: &dyn KernelOperator,
         coefficients: Array2<f64>,
-        responses: Array2<f64>,
+        certified: &Certified,
     ) -> Result<Certified, Error> {
+        let responses = certified.responses.clone();
         let desired = self.desired(operator, &coefficients)?;
-        let own = self.coefficients(responses.view());
-        let difference = &coefficients - &own;
+        let difference = &coefficients - &self.coefficients(responses.view());
         let mut image = Array2::zeros(difference.dim());
         operator.exact().apply(difference.view(), image.view_mut())?;
         // (Q) and D belong to the responses, P to the coefficients.
-        let of_responses = self.certificate(&responses, &own, &(&desired - &image));
+        let Certificate { objective, dual, .. } = certified.certificate;
         let primal = self.primal(&coefficients, &desired);
         let distance = dot(slice(&difference), slice(&image)).max(0.0);
         let gap = self.regularization * distance + self.mean_gap(&responses, &desired);
-        let dual = of_responses.dual;
-        let certificate = Certificate {
-            objective: of_responses.objective,
-            primal,
-            dual,
-            gap,
-            relative_gap: self.relative(gap, primal, dual),
-        };
+        let relative_gap = self.relative(gap, primal, dual);
+        let certificate = Certificate { objective, primal, dual, gap, relative_gap };
         Ok(Certified { responses, coefficients, desired, certificate })
     }
 
@@ -394,7 +395,7 @@ mod tests {
             prop_assert!((c.primal - c.dual - c.gap).abs() <= 1e-13 * scale, "{c:?}");
             // The pair identity, at coefficients that are not those of the responses.
             let other = any.mapv(|a: f64| 0.3 * a);
-            let pair = problem.certify_pair(&operator, other, certified.responses.clone()).unwrap();
+            let pair = problem.certify_pair(&operator, other, &certified).unwrap();
             let p = pair.certificate;
             let scale = p.primal.abs().max(p.dual.abs()).max(p.objective.abs());
             prop_assert!(p.gap >= 0.0);

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::progress::say;
 use crate::{End, interrupt, pages};
 use argwhy::core::solver::sso::{Initialization, Selection};
-use argwhy::core::solver::{Iteration, Observer};
+use argwhy::core::solver::{Iteration, Observer, Status};
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::settings::{Numbers, SolverKind};
 use argwhy::{Dataset, FitSettings, Pipeline, Progress};
@@ -70,10 +70,12 @@ pub struct Ablation {
     pub regularization: f64,
     /// Training samples.
     pub n_samples: usize,
-    /// The exact optimum, by Newton to 1e-12.
+    /// The exact optimum, by Newton.
     pub optimum: f64,
-    /// What Newton takes when asked for each of [`GAPS`].
-    pub newton: [Cost; 2],
+    /// The relative gap that Newton proved for it.
+    pub proven: f64,
+    /// What Newton takes when asked for each of [`GAPS`], where it got there.
+    pub newton: [Option<Cost>; 2],
     /// Each variant with its runs, one a seed.
     pub variants: Vec<(&'static Variant, Vec<Vec<Iteration>>)>,
 }
@@ -157,7 +159,10 @@ pub fn run(args: &AblateArgs) -> Result<End, CliError> {
         if interrupt::asked() {
             break;
         }
-        ablations.push(ablate(args, path, k, &variants)?);
+        ablations.extend(ablate(args, path, k, &variants)?);
+    }
+    if ablations.is_empty() {
+        return Ok(End::Short);
     }
     let table = table(&ablations);
     write(&args.output.join("table.md"), &table)?;
@@ -188,7 +193,7 @@ fn ablate(
     path: &Path,
     regularization: f64,
     variants: &[&'static Variant],
-) -> Result<Ablation, CliError> {
+) -> Result<Option<Ablation>, CliError> {
     let request = DataRequest {
         signals: args.rows.signals.clone(),
         decisions: args.decisions.clone(),
@@ -212,17 +217,25 @@ fn ablate(
     say(args.quiet, format_args!("{name}: the exact optimum …"));
     let newton = |tol| steps(FitSettings { tol, ..base.clone() }, &data, &rows);
     let (_, fit) = newton(1e-12)?;
-    let mut costs = [Cost { seconds: 0.0, products: 0.0 }; 2];
+    let mut costs = [None; 2];
     for (cost, gap) in costs.iter_mut().zip(GAPS) {
         let (_, fit) = newton(gap)?;
         let outcome = &fit.outcome;
-        *cost = Cost { seconds: outcome.seconds, products: outcome.kernel_products as f64 };
+        if outcome.status == Status::Solved {
+            let products = outcome.kernel_products as f64;
+            *cost = Some(Cost { seconds: outcome.seconds, products });
+        }
+    }
+    if interrupt::asked() {
+        // Errors against an unfinished optimum would mean nothing.
+        return Ok(None);
     }
     let mut ablation = Ablation {
         name,
         regularization,
         n_samples: fit.rows.len(),
         optimum: fit.model.record.certificate.objective,
+        proven: fit.model.record.certificate.relative_gap,
         newton: costs,
         variants: Vec::new(),
     };
@@ -243,6 +256,9 @@ fn ablate(
                 ..base.clone()
             };
             let (run, _) = steps(settings, &data, &rows)?;
+            if interrupt::asked() {
+                break;
+            }
             trace(args, &ablation.name, variant, seed, &run)?;
             runs.push(run);
         }
@@ -253,7 +269,7 @@ fn ablate(
         say(args.quiet, format_args!("{}: {}, error {last:.1e}", ablation.name, variant.name));
         ablation.variants.push((variant, runs));
     }
-    Ok(ablation)
+    Ok(Some(ablation))
 }
 
 fn steps(
@@ -300,7 +316,7 @@ fn table(ablations: &[Ablation]) -> String {
     };
     for a in ablations {
         // Writing to a string cannot fail.
-        let [loose, tight] = a.newton.map(|cost| told(Some(cost)));
+        let [loose, tight] = a.newton.map(told);
         let _ = writeln!(
             text,
             "| {} | {} | Newton | – | – | – | – | – | {loose} | {tight} |",

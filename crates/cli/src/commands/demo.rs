@@ -150,6 +150,9 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         Ok(model)
     };
     let ridge_model = ridge_with(REGULARIZATION)?;
+    if interrupt::asked() {
+        return Ok(stopped(quiet, &args.output));
+    }
 
     say(quiet, format_args!("4/4 {FLIGHTS} flights from new starts, three controllers …"));
     let (predictor, ridge) = (Predictor::new(&fit.model)?, Predictor::new(&ridge_model)?);
@@ -171,6 +174,9 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     };
     let mut best_ridge: Option<BestRidge> = None;
     for regularization in RIDGE_CHOICES {
+        if interrupt::asked() {
+            return Ok(stopped(quiet, &args.output));
+        }
         let model = ridge_with(regularization)?;
         let predictor = Predictor::new(&model)?;
         let flights: Vec<Trajectory> = starts
@@ -204,6 +210,13 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     write(&args.output.join("report.html"), pages::demo::page(&story)?.as_bytes())?;
     tell(&story, &args.output)?;
     Ok(if story.fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// Ctrl-C after the fit: the model is there, flights and report are not.
+fn stopped(quiet: bool, folder: &Path) -> End {
+    let model = folder.join("pilot.argwhy");
+    say(quiet, format_args!("stopped before the report; the model is in {}", model.display()));
+    End::Short
 }
 
 fn fly(expert: &Expert, predictor: &Predictor, start: &State) -> Result<Trajectory, CliError> {

@@ -118,8 +118,7 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
         Status::TimeLimit => "stopped at the time limit (raise --time-limit)".to_owned(),
         Status::Interrupted => "interrupted".to_owned(),
         Status::Stalled => {
-            "stalled: no step closes the gap further (try --precision f64 or a larger --tol)"
-                .to_owned()
+            "stalled: no step closes the gap further (try a larger --tol or -k)".to_owned()
         }
     };
     say(

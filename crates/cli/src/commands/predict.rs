@@ -78,9 +78,11 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
     let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
     let mut scratch = predictor.scratch();
     let mut decision = vec![0.0; predictor.decision_dim()];
+    let mut n_lines = 0;
     for (at, line) in input.lines().enumerate() {
         let wrong = |why: String| CliError::Line { line: at + 1, why };
         let line = line.map_err(|e| wrong(e.to_string()))?;
+        n_lines = at + 1;
         if line.trim().is_empty()
             || wanted.as_ref().is_some_and(|w| !w.iter().any(|r| r.contains(&at)))
         {
@@ -97,6 +99,10 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
             .and_then(|()| output.write_all(b"\n"))
             .and_then(|()| output.flush())
             .map_err(CliError::Stdout)?;
+    }
+    // How many lines there are is known only now.
+    if args.rows.rows.is_some() {
+        resolve(args.rows.rows.as_ref(), n_lines)?;
     }
     if let Some(path) = &args.output {
         write_whole(path, &whole)

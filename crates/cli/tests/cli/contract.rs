@@ -201,6 +201,15 @@ fn jsonl_answers_every_line() {
     let ran =
         folder.run_with(["predict", "model.argwhy", "--jsonl"], format!("{line}\r\n\r\n{line}"));
     assert_eq!(ran.exits(0).stdout.lines().count(), 2);
+    // Rows count lines; those that never come are an error once the end is known.
+    let rows = |rows: &str| {
+        folder.run_with(
+            ["predict", "model.argwhy", "--jsonl", "--rows", rows],
+            format!("{line}\n{line}"),
+        )
+    };
+    assert_eq!(rows("1:2").exits(0).stdout.lines().count(), 1);
+    says(&rows("1:5").exits(2).stderr, &["1:5", "2"]);
 }
 
 #[test]

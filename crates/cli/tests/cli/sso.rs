@@ -75,6 +75,13 @@ fn the_trace_tells_every_block_and_the_same_seed_the_same_bits() {
             for name in ["objective", "gap", "relative_gap", "violation", "seconds"] {
                 assert!(number(step, name) >= 0.0);
             }
+            // Twelve of sixty, three of them by the rule.
+            let block = &step["block"];
+            assert_eq!(block.is_null(), at == 0, "{step}");
+            if at > 0 {
+                assert_eq!((number(block, "samples"), number(block, "chosen")), (12.0, 3.0));
+                assert!(number(block, "moved") <= 12.0);
+            }
         }
         (steps, timeless(&folder.path("m.argwhy"), &Value::Null))
     };

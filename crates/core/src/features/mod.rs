@@ -120,8 +120,7 @@ impl FeatureMap {
             return Ok(map);
         }
         // Near the mean is near enough to start from: from some rows spread over all of them.
-        let spread = signals.slice(s![..;signals.nrows().div_ceil(ROWS).max(1), ..]);
-        let (mut mean, _) = moments(settings.expansion, spread, &vec![0.0; n_features]);
+        let (mut mean, _) = moments(settings.expansion, spread(signals), &vec![0.0; n_features]);
         let mut variance = Vec::new();
         for _ in 0..PASSES {
             let (correction, second) = moments(settings.expansion, signals, &mean);
@@ -239,6 +238,12 @@ const ROWS: usize = 1024;
 const PASSES: usize = 3;
 /// Square of the distance from the mean, in variances, from which moments are taken anew about the mean found.
 const FAR: f64 = 1e4;
+
+/// Some rows, evenly spread.
+fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
+    let step = signals.nrows().div_ceil(ROWS).max(1);
+    signals.slice_move(s![..;step, ..])
+}
 
 /// Means over all rows of (m − about) and of (m − about)², feature by feature.
 fn moments(

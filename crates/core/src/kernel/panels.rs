@@ -152,7 +152,13 @@ impl<T: Element> Panels<T> {
         }
     }
 
-    /// Copies up to eight samples, wherever they stand, into `rows`.
+    /// Whether the sample's panel holds one with a large norm: what decides how its kernel values are computed.
+    pub(crate) fn is_heavy(&self, sample: usize) -> bool {
+        self.heavy[sample / T::PANEL]
+    }
+
+    /// Copies up to eight samples, wherever they stand, into `rows`. For the same bits as from their panels they must be all
+    /// heavy or all not.
     pub(crate) fn gather(&self, samples: &[usize], rows: &mut RowPack<T>) {
         let n_features = self.packing.n_features();
         rows.clear();
@@ -162,7 +168,7 @@ impl<T: Element> Panels<T> {
                 rows.data[k * STRIP + r] = self.data[at + k * T::PANEL];
             }
             rows.half_norms[r] = self.half_norms[i];
-            rows.heavy |= self.half_norms[i].to_f64() > HEAVY;
+            rows.heavy |= self.is_heavy(i);
         }
     }
 }

@@ -282,6 +282,29 @@ mod tests {
     }
 
     #[test]
+    fn rows_have_the_same_bits_stored_and_tiled_whatever_stands_beside_them() {
+        let mut features = wave(700, 12, 0.0);
+        for i in [3, 250, 251, 600] {
+            features.row_mut(i).mapv_inplace(|z| 40.0 + z);
+        }
+        let kernel = Kernel::Rbf { gamma: 1.0 / 12.0 };
+        let operator =
+            |kind| HostOperator::new(features.view(), kernel, Precision::F32, kind).unwrap();
+        let (stored, tiled) = (operator(OperatorKind::Stored), operator(OperatorKind::Tiled));
+        let samples: Vec<usize> = (0..50).map(|i| (i * 97 + 3) % 700).collect();
+        let rows = |operator: &HostOperator, samples: &[usize]| {
+            let mut out = vec![0.0; samples.len() * 700];
+            operator.rows_into(samples, 0..700, &mut out).unwrap();
+            out
+        };
+        let together = rows(&tiled, &samples);
+        assert_eq!(together, rows(&stored, &samples));
+        for (r, &i) in samples.iter().enumerate() {
+            assert_eq!(together[r * 700..(r + 1) * 700], rows(&tiled, &[i]));
+        }
+    }
+
+    #[test]
     fn samples_far_from_the_centre_keep_their_digits_in_single_precision() {
         // Clipping lets features reach 1000: two such neighbours differ by little, and h + h' − zᵀz' would be noise.
         let mut features = wave(300, 40, 0.0);

@@ -214,48 +214,59 @@ impl<T: Vectors> Tiles<T> {
 
     /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j).
     pub(crate) fn rows_into(&self, samples: &[usize], columns: Range<usize>, out: &mut [f64]) {
+        // How a value is computed depends on its sample's panel, so only samples of one kind are computed together.
+        let (heavy, light): (Vec<usize>, Vec<usize>) =
+            (0..samples.len()).partition(|&at| self.panels.is_heavy(samples[at]));
+        for places in light.chunks(STRIP).chain(heavy.chunks(STRIP)) {
+            self.strip_into(samples, places, columns.clone(), out);
+        }
+    }
+
+    /// The rows of up to eight `samples`, those at `places`.
+    fn strip_into(
+        &self,
+        samples: &[usize],
+        places: &[usize],
+        columns: Range<usize>,
+        out: &mut [f64],
+    ) {
         let packing = &self.panels.packing;
-        let mut rows = RowPack::new(packing.n_features());
+        let picked: Vec<usize> = places.iter().map(|&at| samples[at]).collect();
+        let last = picked.iter().max().map_or(0, |i| i / BLOCK);
+        let mut rows = None;
         let mut strip = Aligned::zeros(STRIP * BLOCK);
-        let width = columns.len();
-        for (group, samples) in samples.chunks(STRIP).enumerate() {
-            let last = samples.iter().max().map_or(0, |i| i / BLOCK);
-            let mut gathered = false;
-            for block in columns.start / BLOCK..columns.end.div_ceil(BLOCK) {
-                let from = columns.start.max(block * BLOCK);
-                let to = columns.end.min((block + 1) * BLOCK);
-                // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
-                if let Some(stored) = self.stored.as_ref().filter(|_| last <= block) {
-                    for (r, &i) in samples.iter().enumerate() {
-                        let tile = self.schedule.tile(i / BLOCK, block);
-                        let at = tile * TILE + i % BLOCK * BLOCK + from % BLOCK;
-                        let out = &mut out[(group * STRIP + r) * width + from - columns.start..];
-                        for (out, value) in out.iter_mut().zip(&stored[at..at + to - from]) {
-                            *out = value.to_f64();
-                        }
-                    }
-                    continue;
-                }
-                if !gathered {
-                    self.panels.gather(samples, &mut rows);
-                    gathered = true;
-                }
+        for block in columns.start / BLOCK..columns.end.div_ceil(BLOCK) {
+            let from = columns.start.max(block * BLOCK);
+            let to = columns.end.min((block + 1) * BLOCK);
+            // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
+            let stored = self.stored.as_ref().filter(|_| last <= block);
+            if stored.is_none() {
+                let rows = rows.get_or_insert_with(|| {
+                    let mut rows = RowPack::new(packing.n_features());
+                    self.panels.gather(&picked, &mut rows);
+                    rows
+                });
                 compute_strip(
                     self.isa,
                     packing.kernel(),
                     packing.n_features(),
                     rows.rows(),
-                    samples.len(),
+                    picked.len(),
                     self.panels.block(block),
                     &mut strip,
                 );
-                for r in 0..samples.len() {
-                    let at = (group * STRIP + r) * width + from - columns.start;
-                    let values = &strip[r * BLOCK + from % BLOCK..][..to - from];
-                    for (out, value) in out[at..].iter_mut().zip(values) {
-                        *out = value.to_f64();
+            }
+            for (r, (&at, &i)) in places.iter().zip(&picked).enumerate() {
+                let values = match stored {
+                    Some(stored) => {
+                        let tile = self.schedule.tile(i / BLOCK, block) * TILE;
+                        &stored[tile + i % BLOCK * BLOCK..][..BLOCK]
                     }
-                }
+                    None => &strip[r * BLOCK..(r + 1) * BLOCK],
+                };
+                let out = &mut out[at * columns.len() + from - columns.start..];
+                let values = &values[from % BLOCK..][..to - from];
+                out.iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64());
             }
         }
     }

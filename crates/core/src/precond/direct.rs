@@ -81,10 +81,10 @@ impl<'a> Direct<'a> {
 
     /// Bytes held at most.
     pub(crate) fn bytes(n_samples: usize, n_dimensions: usize) -> u64 {
-        let (n, b) = (n_samples, BORDERED);
-        let columns = n.min(n_dimensions * n / b);
-        let own = n_dimensions * (n - n / b).pow(2);
-        ((n * n + columns * (n + columns / 2) + own) * size_of::<f64>()) as u64
+        let n = n_samples;
+        // L, at most all columns of L⁻¹ with their products, a factor of K_FF a dimension.
+        let own = n_dimensions * (n - n / BORDERED).pow(2);
+        ((n * n + n * n + n * n / 2 + own) * size_of::<f64>()) as u64
     }
 
     fn factor_free(&self, free: Vec<usize>) -> Result<Way, Error> {
@@ -172,6 +172,8 @@ impl Preconditioner for Direct<'_> {
         let bordered = |bound: &[usize]| bound.len() <= n / BORDERED;
         let bound: Vec<Vec<usize>> = stale.iter().map(|&j| bound_of(j)).collect();
         self.learn(bound.iter().filter(|b| bordered(b)).flatten().copied().collect());
+        // What is stale goes before what replaces it comes.
+        stale.iter().for_each(|&j| self.dimensions[j].way = Way::Whole);
         let this = &*self;
         let ways: Vec<Result<Way, Error>> = stale
             .par_iter()
@@ -289,7 +291,7 @@ fn factorise(
             return Ok((matrix, shift));
         }
         shift = (10.0 * shift).max(f64::EPSILON * largest);
-        if !shift.is_finite() {
+        if shift > largest / f64::EPSILON || !largest.is_finite() {
             return Err(Error::Numerical { what: "kernel values are too large".to_owned() });
         }
     }

@@ -12,6 +12,19 @@ pub(crate) use woodbury::Woodbury;
 use crate::error::Error;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
+/// No preconditioner at all.
+pub(crate) struct Identity;
+
+impl Preconditioner for Identity {
+    fn update(&mut self, _: ArrayView2<'_, bool>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn apply(&self, _: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        out.assign(&v);
+    }
+}
+
 /// An approximation of (K_FF + λI)⁻¹, symmetric and positive definite, for the free samples F of each dimension.
 pub(crate) trait Preconditioner {
     /// Follows new sets of free samples, one a dimension (n_dimensions × n_samples).

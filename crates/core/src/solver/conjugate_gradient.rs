@@ -64,9 +64,12 @@ pub(crate) fn solve(
             let curvature: f64 =
                 (0..shape.1).filter(|&i| inside[i]).map(|i| p[i] * (q[i] + ridge * p[i])).sum();
             if curvature <= 0.0 || !curvature.is_finite() {
-                // The working precision's K is not quite positive semidefinite: what is found so far is the answer.
+                // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
                 indefinite = true;
-                continue;
+                if operator.is_exact() {
+                    continue;
+                }
+                return Ok(Solution { direction, image, products, finished: true, indefinite });
             }
             let a = rho[c] / curvature;
             let mut norm = 0.0;

@@ -8,6 +8,6 @@ mod outcome;
 pub mod sso;
 
 pub use newton::NewtonSettings;
-pub use observer::{Ignore, Iteration, Observer};
+pub use observer::{BlockStep, Ignore, Iteration, Observer};
 pub use outcome::{Outcome, Status};
 pub use sso::SsoSettings;

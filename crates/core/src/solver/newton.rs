@@ -16,7 +16,7 @@ use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
 use crate::error::Error;
 use crate::operator::KernelOperator;
-use crate::precond::{Direct, LowRank, Preconditioner, RankLimits, Woodbury};
+use crate::precond::{Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
 use crate::problem::{Certified, Problem, slice};
 use crate::random::stream;
 use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
@@ -78,7 +78,7 @@ impl NewtonSettings {
 const FACTORISED: usize = 2800;
 /// trace(K − BᵀB)/λ at which the preconditioner is good enough.
 const ENOUGH_TRACE: f64 = 200.0;
-/// Relative residual the Newton systems are solved to. 1e-2 stalls, 1e-6 gains no step.
+/// Relative residual the Newton systems are solved to.
 const CG_TOL: f64 = 1e-4;
 /// And to this share of the residual that the step is to remove. On noiseless saturated data (N = 200) the first bound alone takes
 /// 100 steps and fails; with 0.01, 0.1, 0.3 here it takes 8, 10, 16, and hopper-expert (N = 5000) 88, 71, 61 products.
@@ -90,6 +90,8 @@ const CG_PRODUCTS: usize = 400;
 const APPROACH: f64 = 1e-3;
 /// Relative gap below which lack of progress means the end of precision.
 const NEAR: f64 = 1e-8;
+/// Relative decrease of the primal value below which there is none.
+const ROUNDING: f64 = 1e-14;
 /// Steps without progress before giving up.
 const PATIENCE: usize = 3;
 
@@ -114,7 +116,16 @@ pub fn solve(
 ) -> Result<Outcome, Error> {
     let shape = problem.decisions().dim();
     let start = Point { coefficients: Array2::zeros(shape), desired: Array2::zeros(shape) };
-    solve_from(problem, operator, settings, seed, start, observer)
+    solve_from(problem, operator, settings, seed, start, Answer::Coefficients, observer)
+}
+
+/// What the tolerance is about.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Answer {
+    /// Any α with a small gap to its responses.
+    Coefficients,
+    /// Responses whose own α = (û − x)/λ has a small gap: what a block of SSO passes on.
+    Responses,
 }
 
 /// As [`solve`], from a point whose desired decisions are known.
@@ -124,6 +135,7 @@ pub(crate) fn solve_from(
     settings: &NewtonSettings,
     seed: u64,
     start: Point,
+    answer: Answer,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
     settings.validate()?;
@@ -138,7 +150,8 @@ pub(crate) fn solve_from(
         let woodbury = Woodbury::new(factor, problem.ridge(), problem.decision_dim());
         (operator, Box::new(woodbury) as Box<dyn Preconditioner>)
     };
-    let newton = Newton { problem, operator, settings, preconditioner, products: 0, iterations: 0 };
+    let newton =
+        Newton { problem, operator, settings, answer, preconditioner, products: 0, iterations: 0 };
     newton.run(start, &mut clock)
 }
 
@@ -150,6 +163,7 @@ fn factorised<'a>(
 ) -> Result<(&'a dyn KernelOperator, Box<dyn Preconditioner + 'a>), Error> {
     let direct = Direct::new(operator, problem.ridge(), problem.decision_dim())?;
     if direct.indefinite() && !operator.is_exact() {
+        drop(direct);
         return factorised(problem, operator.exact());
     }
     Ok((operator, Box::new(direct)))
@@ -213,6 +227,7 @@ struct Newton<'a> {
     problem: &'a Problem,
     operator: &'a dyn KernelOperator,
     settings: &'a NewtonSettings,
+    answer: Answer,
     preconditioner: Box<dyn Preconditioner + 'a>,
     products: usize,
     iterations: usize,
@@ -228,6 +243,7 @@ impl Newton<'_> {
     fn approach(&mut self, mut point: Point, clock: &mut Clock<'_>) -> Result<Point, Error> {
         let target = APPROACH * self.settings.tol;
         let (mut best, mut idle) = (f64::INFINITY, 0);
+        let (mut lowest, mut stuck) = (f64::INFINITY, 0);
         loop {
             let responses = self.problem.responses(point.coefficients.view());
             let iteration = self.measure(&point, &responses, clock.seconds())?;
@@ -235,8 +251,13 @@ impl Newton<'_> {
             // Close to the optimum every step gains digits, until there are none left to gain.
             idle = if iteration.gap < 0.5 * best { 0 } else { idle + 1 };
             best = best.min(iteration.gap);
+            // Far from it the gap may rise for many steps, but the primal value falls, or there is nothing to be had here.
+            let falls = iteration.primal < lowest - ROUNDING * lowest.abs();
+            stuck = if falls { 0 } else { stuck + 1 };
+            lowest = lowest.min(iteration.primal);
             let done = iteration.relative_gap <= target
                 || (iteration.relative_gap < NEAR && idle > PATIENCE)
+                || stuck > PATIENCE
                 || self.iterations >= self.settings.max_iterations
                 || clock.poll();
             if done || !self.step(&mut point, clock)? {
@@ -245,7 +266,7 @@ impl Newton<'_> {
         }
     }
 
-    /// Newton steps on the exact residual, each ending at feasible responses with a certificate.
+    /// Newton steps on the exact residual, each ending with a certificate.
     fn correct(mut self, point: Point, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
         let mut best = self.certify(point.coefficients, clock)?;
         let from = |certified: &Certified| Point {
@@ -258,6 +279,7 @@ impl Newton<'_> {
             if best.certificate.relative_gap <= self.settings.tol {
                 break Status::Solved;
             }
+            clock.poll();
             if let Some(stopped) = clock.stopped {
                 break stopped;
             }
@@ -292,11 +314,13 @@ impl Newton<'_> {
         })
     }
 
-    /// From here on with kernel values in f64, recomputed for every product.
+    /// From here on with kernel values in f64.
     fn turn_exact(&mut self) -> Result<(), Error> {
         self.operator = self.operator.exact();
         let n_samples = self.problem.n_samples();
         if self.settings.rank_for(n_samples) == n_samples {
+            // The old factor goes before the new one comes.
+            self.preconditioner = Box::new(Identity);
             (self.operator, self.preconditioner) = factorised(self.problem, self.operator)?;
         }
         Ok(())
@@ -313,9 +337,10 @@ impl Newton<'_> {
         let responses = problem.responses(coefficients.view());
         let mut certified = problem.certify(operator, responses)?;
         self.products += 1;
-        if certified.certificate.relative_gap > self.settings.tol {
-            let responses = certified.responses.clone();
-            let pair = problem.certify_pair(operator, coefficients, responses)?;
+        let missed = certified.certificate.relative_gap > self.settings.tol;
+        if missed && self.answer == Answer::Coefficients {
+            let coefficients = problem.without_rounding(coefficients);
+            let pair = problem.certify_pair(operator, coefficients, &certified)?;
             self.products += 2;
             if pair.certificate.gap < certified.certificate.gap {
                 certified = pair;
@@ -334,6 +359,7 @@ impl Newton<'_> {
             exact: true,
             kernel_products: self.products,
             seconds: clock.seconds(),
+            block: None,
         };
         clock.tell(&iteration);
         Ok(certified)
@@ -389,6 +415,7 @@ impl Newton<'_> {
             exact: self.operator.is_exact(),
             kernel_products: self.products,
             seconds,
+            block: None,
         })
     }
 

@@ -28,6 +28,20 @@ pub struct Iteration {
     pub kernel_products: usize,
     /// Seconds since the solver started.
     pub seconds: f64,
+    /// The block that was solved last, where a solver works block by block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockStep>,
+}
+
+/// A block of samples that was solved for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BlockStep {
+    /// Samples in it.
+    pub samples: usize,
+    /// Of these chosen by the rule; the others at random.
+    pub chosen: usize,
+    /// Samples whose response changed.
+    pub moved: usize,
 }
 
 /// Follows a solver. Every function has an empty default.

@@ -11,8 +11,8 @@ mod settings;
 
 pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
 
-use super::newton::{self, Clock, NewtonSettings, Point};
-use super::observer::{Iteration, Observer};
+use super::newton::{self, Answer, Clock, NewtonSettings, Point};
+use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Outcome, Status};
 use crate::error::Error;
 use crate::operator::{KernelOperator, OperatorKind};
@@ -94,7 +94,7 @@ impl Sso<'_> {
                 self.refresh()?;
                 for part in self.parts(checked.parts) {
                     let samples: Vec<usize> = part.collect();
-                    if !self.improve(&samples, clock)? {
+                    if self.improve(&samples, clock)?.is_none() {
                         return Ok(false);
                     }
                 }
@@ -155,10 +155,10 @@ impl Sso<'_> {
             Selector::new(self.settings.selection, checked.block, stream(self.seed, "blocks"));
         let mut best = (f64::INFINITY, f64::INFINITY);
         let mut idle = 0;
-        let mut iteration = 0;
+        let (mut iteration, mut block) = (0, None);
         let status = loop {
             let certificate = self.certificate();
-            self.tell(iteration, &certificate, clock);
+            self.tell(iteration, block, &certificate, clock);
             if certificate.relative_gap <= self.settings.tol {
                 break Status::Solved;
             }
@@ -176,10 +176,11 @@ impl Sso<'_> {
             if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
                 break Status::Stalled;
             }
-            let samples = selector.select(self.problem, &self.responses, &self.desired);
-            if !self.improve(&samples, clock)? {
+            let (samples, chosen) = selector.select(self.problem, &self.responses, &self.desired);
+            let Some(moved) = self.improve(&samples, clock)? else {
                 break clock.stopped.unwrap_or(Status::Interrupted);
-            }
+            };
+            block = Some(BlockStep { samples: samples.len(), chosen, moved });
             iteration += 1;
         };
         // What is reported is recomputed from the definition, free of the rounding of the updates.
@@ -195,7 +196,13 @@ impl Sso<'_> {
         })
     }
 
-    fn tell(&self, iteration: usize, c: &Certificate, clock: &mut Clock<'_>) {
+    fn tell(
+        &self,
+        iteration: usize,
+        block: Option<BlockStep>,
+        c: &Certificate,
+        clock: &mut Clock<'_>,
+    ) {
         let violations = self.problem.violations(self.responses.view(), self.desired.view());
         let limits = self.problem.limits();
         let inside = self
@@ -215,15 +222,21 @@ impl Sso<'_> {
             exact: true,
             kernel_products: self.entries.ceil() as usize,
             seconds: clock.seconds(),
+            block,
         });
     }
 
-    /// Solves a block and passes its change on. False where it was interrupted: nothing has changed then.
-    fn improve(&mut self, samples: &[usize], clock: &mut Clock<'_>) -> Result<bool, Error> {
+    /// Solves a block and passes its change on; returns how many responses moved. None where it was interrupted: nothing has
+    /// changed then.
+    fn improve(
+        &mut self,
+        samples: &[usize],
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<usize>, Error> {
         let certificate = self.certificate();
         let scale = self.problem.scale(certificate.primal, certificate.dual);
         let Some(block) = self.solve_block(samples, scale, clock)? else {
-            return Ok(false);
+            return Ok(None);
         };
         let mut change = Array2::zeros(block.dim());
         for (at, &i) in samples.iter().enumerate() {
@@ -245,7 +258,7 @@ impl Sso<'_> {
             self.operator.exact().add_columns(&rows, change.view(), self.desired.view_mut())?;
             self.entries += 2.0 * rows.len() as f64 / self.problem.n_samples() as f64;
         }
-        Ok(true)
+        Ok(Some(moved.len()))
     }
 
     /// The block's optimal responses, n × p; none where it was interrupted.
@@ -283,6 +296,7 @@ impl Sso<'_> {
             &newton_settings,
             self.seed,
             start,
+            Answer::Responses,
             &mut inside,
         )?;
         self.entries += share * share * outcome.kernel_products as f64;

@@ -25,38 +25,40 @@ impl Selector {
         Self { rule, block, rng, next: 0 }
     }
 
-    /// The next block, in increasing order.
+    /// The next block, in increasing order, and how many of it the rule chose; the others are random.
     pub(crate) fn select(
         &mut self,
         problem: &Problem,
         responses: &Array2<f64>,
         desired: &Array2<f64>,
-    ) -> Vec<usize> {
+    ) -> (Vec<usize>, usize) {
         let n = problem.n_samples();
-        let mut chosen = match self.rule {
+        let by_rule = match self.rule {
             Selection::Cyclic => {
                 let block: Vec<usize> = (0..self.block).map(|i| (self.next + i) % n).collect();
                 self.next = (self.next + self.block) % n;
                 block
             }
-            Selection::Random => self.fill(n, Vec::new()),
+            Selection::Random => Vec::new(),
             Selection::Violation => {
                 let shares = problem.gap_shares(responses.view(), desired.view());
                 let n_greedy = ((GREEDY * self.block as f64).ceil() as usize).min(n);
                 let mut order: Vec<usize> = (0..n).collect();
                 order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
                 order.truncate(n_greedy);
-                self.fill(n, order)
+                order
             }
             Selection::Paper => {
                 let mut above = candidates(problem, responses, desired);
                 self.shuffle(&mut above, self.block);
                 above.truncate(self.block);
-                self.fill(n, above)
+                above
             }
         };
-        chosen.sort_unstable();
-        chosen
+        let n_chosen = by_rule.len();
+        let mut block = self.fill(n, by_rule);
+        block.sort_unstable();
+        (block, n_chosen)
     }
 
     /// Adds samples at random until the block is full.
