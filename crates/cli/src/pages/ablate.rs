@@ -16,8 +16,9 @@ fn draw(ablations: &[Ablation], args: &AblateArgs) -> Result<String, ReportError
         a.errors(runs).last().map(|e| e.1)
     };
     let mut page = Page::new("What each part of SSO is worth").subtitle(format!(
-        "{} blocks after the warm-up, medians over {} seeds; error of 200·(Q) against the exact optimum",
-        args.iterations, args.seeds
+        "{} blocks after the start, {}; error of 200·(Q) against the exact optimum",
+        args.iterations,
+        if args.seeds == 1 { "one seed".to_owned() } else { format!("medians over {} seeds", args.seeds) },
     ));
     if let Some(first) = ablations.first()
         && let (Some(paper), Some(ours)) =
@@ -71,11 +72,11 @@ fn across(ablations: &[Ablation]) -> Result<Section, ReportError> {
 /// The paper's Figure 2 on one data set, ours beside it, and the costs.
 fn ablation(a: &Ablation) -> Result<Section, ReportError> {
     let mut section =
-        Section::new(format!("{}, N = {}, k = {}", a.name, a.n_samples, a.regularization));
+        Section::new(format!("{}, N = {}, k = {:e}", a.name, a.n_samples, a.regularization));
     for (of_paper, caption) in [
         (
             true,
-            "The paper's SSO, without its heuristic, without its warm-up; dark against it: our rule and start.",
+            "The paper's SSO, without its heuristic, without its warm-up; beside them the completed rule and start (violation).",
         ),
         (false, "Our rule from every start."),
     ] {

@@ -11,7 +11,7 @@ use super::Kernel;
 use super::panels::{BLOCK, STRIP};
 use crate::features::{Expansion, FeatureMap};
 use crate::linalg::aligned::Aligned;
-use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task, exp, exp_of};
+use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task, exp_in_place};
 use ndarray::ArrayView2;
 
 const PANEL: usize = <f64 as Element>::PANEL;
@@ -294,7 +294,9 @@ impl Task for Strip {
                 }
             }
             if self.is_gaussian {
-                self.exponentiate::<A>();
+                for row in 0..self.n_rows {
+                    exp_in_place::<A, f64>(self.out.add(row * BLOCK), self.n_panels * PANEL);
+                }
             }
         }
     }
@@ -407,33 +409,6 @@ impl Strip {
                         acc
                     };
                     A::F64::store(self.out.add((row + r) * BLOCK + column), value);
-                }
-            }
-        }
-    }
-
-    /// Applies the exponential to the rows, six vectors at a time.
-    #[inline(always)]
-    unsafe fn exponentiate<A: Arch>(&self) {
-        const TOGETHER: usize = 6;
-        let lanes = A::F64::LANES;
-        let len = self.n_panels * PANEL;
-        for row in 0..self.n_rows {
-            // SAFETY: as where the rows were written; PANEL is a multiple of three vectors, a row of six or three.
-            unsafe {
-                let out = self.out.add(row * BLOCK);
-                let mut at = 0;
-                while at + TOGETHER * lanes <= len {
-                    let x: [_; TOGETHER] =
-                        std::array::from_fn(|v| A::F64::load(out.add(at + v * lanes)));
-                    for (v, value) in exp_of::<A, f64, TOGETHER>(x).into_iter().enumerate() {
-                        A::F64::store(out.add(at + v * lanes), value);
-                    }
-                    at += TOGETHER * lanes;
-                }
-                while at < len {
-                    A::F64::store(out.add(at), exp::<A, f64>(A::F64::load(out.add(at))));
-                    at += lanes;
                 }
             }
         }

@@ -1,14 +1,14 @@
 //! A strip of kernel values: up to eight rows against the panels of a block, computed in registers.
 //!
 //! Enters: [`Rows`] and [`Columns`]. Leaves: `out[r·BLOCK + j] = κ(row r, column j)`. The accumulators of a panel
-//! (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay in registers over all features, and the
-//! kernel's function is applied to them before they are stored. Each value is the same chain of operations whatever
+//! (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay in registers over all features; the
+//! exponential follows when a strip is complete, while it is in the first-level cache. Each value is the same chain of operations whatever
 //! the number of rows computed beside it, so its bits do not depend on how work is cut up.
 #![allow(unsafe_code)]
 
 use super::Kernel;
 use super::panels::{BLOCK, Columns, Rows, STRIP};
-use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp_in_place};
 
 /// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
 const AHEAD: usize = 8;
@@ -80,6 +80,12 @@ impl<T: Vectors> Strip<'_, T> {
                     panel.rows::<A, F>(self.n_rows);
                     p += 1;
                 }
+            }
+        }
+        if F::EXPONENTIAL {
+            for r in 0..self.n_rows {
+                // SAFETY: the rows written above.
+                unsafe { exp_in_place::<A, T>(self.out.add(r * BLOCK), n_panels * T::PANEL) }
             }
         }
     }
@@ -180,7 +186,7 @@ impl<T: Vectors> Panel<T> {
                 for (v, &acc) in acc.iter().enumerate() {
                     let at = (first + p) * T::PANEL + v * lanes;
                     let column_half = T::On::<A>::load(self.column_halves.add(at));
-                    T::On::<A>::store(self.out.add(at), F::finish::<A>(acc, row_half, column_half));
+                    T::On::<A>::store(self.out.add(at), F::exponent::<A>(acc, row_half, column_half));
                 }
             }
         }
@@ -208,7 +214,7 @@ impl<T: Vectors> Panel<T> {
                 let row_half = T::On::<A>::splat(*self.row_halves.add(first + r));
                 for (v, &acc) in acc.iter().enumerate() {
                     let column_half = T::On::<A>::load(self.column_halves.add(v * lanes));
-                    let value = F::finish::<A>(acc, row_half, column_half);
+                    let value = F::exponent::<A>(acc, row_half, column_half);
                     T::On::<A>::store(self.out.add((first + r) * BLOCK + v * lanes), value);
                 }
             }
@@ -218,15 +224,17 @@ impl<T: Vectors> Panel<T> {
 
 type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
 
-/// What a kernel does with a pair of features, and with their sum.
+/// What a kernel does with a pair of features, and with their sum: to the exponent, or for the linear kernel to the value.
 ///
 /// # Safety
 /// Both functions need a processor with the instruction set.
 trait Form<T: Vectors> {
     /// Whether samples with large norms need [`Differences`] instead.
     const LOSES_DIGITS: bool = false;
+    /// Whether the kernel is the exponential of what comes out.
+    const EXPONENTIAL: bool = true;
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T>;
-    unsafe fn finish<A: Arch>(
+    unsafe fn exponent<A: Arch>(
         acc: Vector<A, T>,
         row_half: Vector<A, T>,
         column_half: Vector<A, T>,
@@ -250,14 +258,14 @@ impl<T: Vectors> Form<T> for Gauss {
         unsafe { T::On::<A>::fma(a, b, acc) }
     }
     #[inline(always)]
-    unsafe fn finish<A: Arch>(
+    unsafe fn exponent<A: Arch>(
         acc: Vector<A, T>,
         row_half: Vector<A, T>,
         column_half: Vector<A, T>,
     ) -> Vector<A, T> {
         unsafe {
             let exponent = T::On::<A>::sub(acc, T::On::<A>::add(row_half, column_half));
-            exp::<A, T>(T::On::<A>::min(exponent, T::On::<A>::splat(T::default())))
+            T::On::<A>::min(exponent, T::On::<A>::splat(T::default()))
         }
     }
 }
@@ -271,8 +279,8 @@ impl<T: Vectors> Form<T> for Differences {
         }
     }
     #[inline(always)]
-    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
-        unsafe { exp::<A, T>(T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5)))) }
+    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        unsafe { T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5))) }
     }
 }
 
@@ -282,18 +290,19 @@ impl<T: Vectors> Form<T> for Laplace {
         unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
     }
     #[inline(always)]
-    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
-        unsafe { exp::<A, T>(acc) }
+    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        acc
     }
 }
 
 impl<T: Vectors> Form<T> for Linear {
+    const EXPONENTIAL: bool = false;
     #[inline(always)]
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }
     }
     #[inline(always)]
-    unsafe fn finish<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
         acc
     }
 }

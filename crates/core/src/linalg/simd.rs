@@ -229,24 +229,13 @@ impl Vectors for f64 {
     };
 }
 
-/// eˣ in every lane, for x ≤ 88 (f32) or 709 (f64); below the range of normal numbers the smallest one.
+/// eˣ in every lane of several vectors, for x ≤ 88 (f32) or 709 (f64); below the range of normal numbers the smallest one. Side by
+/// side, because each is one long chain of dependent operations.
 ///
 /// # Safety
 /// The processor must support `A`.
 #[inline(always)]
-pub(crate) unsafe fn exp<A: Arch, T: Vectors>(
-    x: <T::On<A> as Lanes<T>>::V,
-) -> <T::On<A> as Lanes<T>>::V {
-    // SAFETY: the caller's.
-    unsafe { exp_of::<A, T, 1>([x])[0] }
-}
-
-/// As [`exp`] for several vectors side by side: each is one long chain of dependent operations.
-///
-/// # Safety
-/// The processor must support `A`.
-#[inline(always)]
-pub(crate) unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
+unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
     x: [<T::On<A> as Lanes<T>>::V; V],
 ) -> [<T::On<A> as Lanes<T>>::V; V] {
     // SAFETY: arithmetic on vectors of the instruction set the caller vouches for.
@@ -275,6 +264,33 @@ pub(crate) unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
             *p = T::On::<A>::mul(value, T::On::<A>::exp2_biased(biased));
         }
         p
+    }
+}
+
+/// eˣ of `len` numbers, in place.
+///
+/// # Safety
+/// The processor must support `A`; `len` numbers from `values` on are valid, and a multiple of a vector's.
+#[inline(always)]
+pub(crate) unsafe fn exp_in_place<A: Arch, T: Vectors>(values: *mut T, len: usize) {
+    const TOGETHER: usize = 6;
+    let lanes = T::On::<A>::LANES;
+    let mut at = 0;
+    // SAFETY: at + vectors · lanes ≤ len throughout.
+    unsafe {
+        while at + TOGETHER * lanes <= len {
+            let x: [_; TOGETHER] =
+                std::array::from_fn(|v| T::On::<A>::load(values.add(at + v * lanes)));
+            for (v, value) in exp_of::<A, T, TOGETHER>(x).into_iter().enumerate() {
+                T::On::<A>::store(values.add(at + v * lanes), value);
+            }
+            at += TOGETHER * lanes;
+        }
+        while at < len {
+            let [value] = exp_of::<A, T, 1>([T::On::<A>::load(values.add(at))]);
+            T::On::<A>::store(values.add(at), value);
+            at += lanes;
+        }
     }
 }
 
@@ -560,18 +576,14 @@ pub(crate) unsafe fn sum_lanes<L: Lanes<f64>>(v: L::V) -> f64 {
 mod tests {
     use super::*;
 
-    struct Exp<'a, T>(&'a [T], &'a mut [T]);
+    struct Exp<'a, T>(&'a mut [T]);
 
     impl<T: Vectors> Task for Exp<'_, T> {
         type Out = ();
         unsafe fn run<A: Arch>(self) {
-            let lanes = T::On::<A>::LANES;
-            for (x, y) in self.0.chunks_exact(lanes).zip(self.1.chunks_exact_mut(lanes)) {
-                // SAFETY: chunks of exactly LANES elements.
-                unsafe {
-                    T::On::<A>::store(y.as_mut_ptr(), exp::<A, T>(T::On::<A>::load(x.as_ptr())));
-                }
-            }
+            assert!(self.0.len().is_multiple_of(T::On::<A>::LANES));
+            // SAFETY: the slice's own numbers.
+            unsafe { exp_in_place::<A, T>(self.0.as_mut_ptr(), self.0.len()) }
         }
     }
 
@@ -579,7 +591,7 @@ mod tests {
         let x: Vec<T> = (0..16_000).map(|i| T::from_f64(lowest * i as f64 / 15_999.0)).collect();
         let mut y = x.clone();
         // SAFETY: `isa` comes from `available`.
-        unsafe { isa.run(Exp(&x, &mut y)) };
+        unsafe { isa.run(Exp(&mut y)) };
         x.iter()
             .zip(&y)
             .map(|(x, y)| (y.to_f64() / x.to_f64().exp() - 1.0).abs())
@@ -601,11 +613,10 @@ mod tests {
         for isa in Isa::available() {
             let mut x = [f64::NEG_INFINITY; 16];
             x[0] = 0.0;
-            let mut y = [9.0; 16];
             // SAFETY: `isa` comes from `available`.
-            unsafe { isa.run(Exp(&x, &mut y)) };
-            assert_eq!(y[0], 1.0);
-            assert!(y[1..].iter().all(|&v| (0.0..1e-300).contains(&v)), "{y:?}");
+            unsafe { isa.run(Exp(&mut x)) };
+            assert_eq!(x[0], 1.0);
+            assert!(x[1..].iter().all(|&v| (0.0..1e-300).contains(&v)), "{x:?}");
         }
     }
 }
