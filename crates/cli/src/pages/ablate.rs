@@ -18,7 +18,11 @@ fn draw(ablations: &[Ablation], args: &AblateArgs) -> Result<String, ReportError
     let mut page = Page::new("What each part of SSO is worth").subtitle(format!(
         "{} blocks after the start, {}; error of 200·(Q) against the exact optimum",
         args.iterations,
-        if args.seeds == 1 { "one seed".to_owned() } else { format!("medians over {} seeds", args.seeds) },
+        if args.seeds == 1 {
+            "one seed".to_owned()
+        } else {
+            format!("medians over {} seeds", args.seeds)
+        },
     ));
     if let Some(first) = ablations.first()
         && let (Some(paper), Some(ours)) =

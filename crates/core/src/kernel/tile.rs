@@ -186,7 +186,10 @@ impl<T: Vectors> Panel<T> {
                 for (v, &acc) in acc.iter().enumerate() {
                     let at = (first + p) * T::PANEL + v * lanes;
                     let column_half = T::On::<A>::load(self.column_halves.add(at));
-                    T::On::<A>::store(self.out.add(at), F::exponent::<A>(acc, row_half, column_half));
+                    T::On::<A>::store(
+                        self.out.add(at),
+                        F::exponent::<A>(acc, row_half, column_half),
+                    );
                 }
             }
         }
@@ -279,7 +282,11 @@ impl<T: Vectors> Form<T> for Differences {
         }
     }
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn exponent<A: Arch>(
+        acc: Vector<A, T>,
+        _: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         unsafe { T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5))) }
     }
 }
@@ -290,7 +297,11 @@ impl<T: Vectors> Form<T> for Laplace {
         unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
     }
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn exponent<A: Arch>(
+        acc: Vector<A, T>,
+        _: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         acc
     }
 }
@@ -302,7 +313,11 @@ impl<T: Vectors> Form<T> for Linear {
         unsafe { T::On::<A>::fma(a, b, acc) }
     }
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn exponent<A: Arch>(
+        acc: Vector<A, T>,
+        _: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         acc
     }
 }
