@@ -91,9 +91,9 @@ impl Plan {
         };
         // Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
         let full_rank = settings.newton().rank_for(n_together);
-        let factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
+        let mut factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
         if full_rank == n_together
-            && let Some(plan) = factorised.into_iter().find(|plan| plan.memory_bytes <= limit)
+            && let Some(plan) = factorised.find(|plan| plan.memory_bytes <= limit)
         {
             return Ok(plan);
         }

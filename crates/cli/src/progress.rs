@@ -115,12 +115,16 @@ impl Progress for Follow {
     fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
         let how = match plan.operator {
             argwhy::core::operator::OperatorKind::Stored => "stored",
-            argwhy::core::operator::OperatorKind::Tiled => "recomputed in tiles",
+            argwhy::core::operator::OperatorKind::Tiled => "recomputed",
+        };
+        let precision = match plan.precision {
+            argwhy::core::operator::Precision::F32 => "f32",
+            argwhy::core::operator::Precision::F64 => "f64",
         };
         say(
             self.quiet,
             format_args!(
-                "fitting {} samples, {} features, {} decision dimensions; kernel {how}, {} of {} memory, about {}",
+                "fitting {} samples, {} features, {} decision dimensions; kernel {how} in {precision}, {} of {} memory, about {}",
                 sizes.n_samples,
                 sizes.n_features,
                 sizes.decision_dim,

@@ -87,11 +87,6 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if !settings.unbounded && !limits.contains(&true) {
         follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
     }
-    if settings.working_precision() != settings.precision {
-        follow.note(
-            "kernel values are f64: in f32 this kernel with this regularization takes longer",
-        );
-    }
     let fitted = Pipeline::new(settings)?.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
     let fit = fitted?;

@@ -237,11 +237,14 @@ trait Form<T: Vectors> {
     /// Whether the kernel is the exponential of what comes out.
     const EXPONENTIAL: bool = true;
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T>;
+    #[inline(always)]
     unsafe fn exponent<A: Arch>(
         acc: Vector<A, T>,
-        row_half: Vector<A, T>,
-        column_half: Vector<A, T>,
-    ) -> Vector<A, T>;
+        _row_half: Vector<A, T>,
+        _column_half: Vector<A, T>,
+    ) -> Vector<A, T> {
+        acc
+    }
 }
 
 /// exp(min(aᵀb − h_a − h_b, 0)).
@@ -296,14 +299,6 @@ impl<T: Vectors> Form<T> for Laplace {
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
     }
-    #[inline(always)]
-    unsafe fn exponent<A: Arch>(
-        acc: Vector<A, T>,
-        _: Vector<A, T>,
-        _: Vector<A, T>,
-    ) -> Vector<A, T> {
-        acc
-    }
 }
 
 impl<T: Vectors> Form<T> for Linear {
@@ -311,13 +306,5 @@ impl<T: Vectors> Form<T> for Linear {
     #[inline(always)]
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }
-    }
-    #[inline(always)]
-    unsafe fn exponent<A: Arch>(
-        acc: Vector<A, T>,
-        _: Vector<A, T>,
-        _: Vector<A, T>,
-    ) -> Vector<A, T> {
-        acc
     }
 }

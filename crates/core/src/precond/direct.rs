@@ -12,6 +12,7 @@ use crate::linalg::dense::{
     back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
     inner_products,
 };
+use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
@@ -52,8 +53,8 @@ struct Dimension {
 enum Way {
     /// No sample is bound.
     Whole,
-    /// The bound samples and the Cholesky factor of S_AA.
-    Bordered { bound: Vec<usize>, factor: Vec<f64> },
+    /// The bound samples, their places among the known columns, and the Cholesky factor of S_AA.
+    Bordered { bound: Vec<usize>, places: Vec<usize>, factor: Vec<f64> },
     /// The free samples and the Cholesky factor of K_FF + λI.
     Own { free: Vec<usize>, factor: Vec<f64> },
 }
@@ -95,8 +96,8 @@ impl<'a> Direct<'a> {
 
     fn border(&self, bound: Vec<usize>) -> Result<Way, Error> {
         let m = bound.len();
-        let places: Vec<usize> = bound.iter().filter_map(|&i| self.known.place[i]).collect();
-        debug_assert_eq!(places.len(), m);
+        let learned = |&i: &usize| self.known.place[i].expect("a sample is learned, then bordered");
+        let places: Vec<usize> = bound.iter().map(learned).collect();
         let fill = |matrix: &mut [f64]| {
             for (column, &a) in matrix.chunks_mut(m).zip(&places) {
                 for (value, &b) in column.iter_mut().zip(&places) {
@@ -106,7 +107,7 @@ impl<'a> Direct<'a> {
             Ok(())
         };
         let (factor, _) = factorise(m, 0.0, fill, cholesky)?;
-        Ok(Way::Bordered { bound, factor })
+        Ok(Way::Bordered { bound, places, factor })
     }
 
     /// Computes the columns of L⁻¹ that belong to `samples` and are not known yet.
@@ -209,20 +210,19 @@ impl Preconditioner for Direct<'_> {
             forward_substitute(&self.factor, n, 0, &mut w, shared.len());
         }
         w.par_chunks_mut(n).zip(&shared).for_each(|(w, &c)| {
-            let Way::Bordered { bound, factor } = &self.dimensions[dimensions[c]].way else {
+            let Way::Bordered { bound, places, factor } = &self.dimensions[dimensions[c]].way
+            else {
                 return;
             };
-            let column = |i: &usize| {
-                let place = self.known.place[*i].unwrap_or(0);
-                &self.known.columns[place * n + i..(place + 1) * n]
+            // A column is zero above its own sample.
+            let columns = || {
+                let from = bound.iter().zip(places);
+                from.map(|(&i, place)| (i, &self.known.columns[place * n + i..(place + 1) * n]))
             };
-            let mut t: Vec<f64> =
-                bound.iter().map(|i| crate::linalg::sums::dot(column(i), &w[*i..])).collect();
+            let mut t: Vec<f64> = columns().map(|(i, column)| dot(column, &w[i..])).collect();
             cholesky_solve(factor, bound.len(), &mut t);
-            for (i, t) in bound.iter().zip(t) {
-                for (w, c) in w[*i..].iter_mut().zip(column(i)) {
-                    *w -= t * c;
-                }
+            for ((i, column), t) in columns().zip(t) {
+                w[i..].iter_mut().zip(column).for_each(|(w, c)| *w -= t * c);
             }
         });
         if !shared.is_empty() {

@@ -1,5 +1,6 @@
 //! Solvers: from a problem and an operator to certified coefficients.
 
+mod clock;
 mod conjugate_gradient;
 mod line_search;
 pub mod newton;

@@ -10,6 +10,7 @@
 //! responses where this does not lose what was gained, g = Kα is computed with the f64 kernel, and the remaining steps
 //! correct the exact residual. What is returned is always such an exact point. Where rounded kernel values stop the correction, its products turn exact too.
 
+use super::clock::Clock;
 use super::conjugate_gradient;
 use super::line_search::{Line, Step};
 use super::observer::{Iteration, Observer};
@@ -22,7 +23,6 @@ use crate::random::stream;
 use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
 
 /// How far and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,54 +167,6 @@ fn factorised<'a>(
         return factorised(problem, operator.exact());
     }
     Ok((operator, Box::new(direct)))
-}
-
-/// Time, interrupts and the observer behind one question: go on?
-pub(crate) struct Clock<'a> {
-    start: Instant,
-    limit: Option<Duration>,
-    observer: &'a mut dyn Observer,
-    pub(crate) stopped: Option<Status>,
-}
-
-impl<'a> Clock<'a> {
-    pub(crate) fn new(time_limit: Option<f64>, observer: &'a mut dyn Observer) -> Self {
-        let limit = time_limit.map(Duration::from_secs_f64);
-        Self { start: Instant::now(), limit, observer, stopped: None }
-    }
-
-    /// Passes a step on; the observer may stop the solver there.
-    pub(crate) fn tell(&mut self, iteration: &Iteration) {
-        if self.observer.on_iteration(iteration).is_break() && self.stopped.is_none() {
-            self.stopped = Some(Status::Interrupted);
-        }
-    }
-
-    pub(crate) fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
-    }
-
-    /// Whether to stop now.
-    pub(crate) fn poll(&mut self) -> bool {
-        if self.stopped.is_none() {
-            if self.observer.poll().is_break() {
-                self.stopped = Some(Status::Interrupted);
-            } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
-                self.stopped = Some(Status::TimeLimit);
-            }
-        }
-        self.stopped.is_some()
-    }
-}
-
-impl Observer for Clock<'_> {
-    fn poll(&mut self) -> std::ops::ControlFlow<()> {
-        if Clock::poll(self) {
-            std::ops::ControlFlow::Break(())
-        } else {
-            std::ops::ControlFlow::Continue(())
-        }
-    }
 }
 
 /// α with its desired decisions g, in working precision.

@@ -11,7 +11,8 @@ mod settings;
 
 pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
 
-use super::newton::{self, Answer, Clock, NewtonSettings, Point};
+use super::clock::Clock;
+use super::newton::{self, Answer, NewtonSettings, Point};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Outcome, Status};
 use crate::error::Error;

@@ -1,0 +1,53 @@
+//! When a solver has to stop: out of time, or told to.
+
+use super::observer::{Iteration, Observer};
+use super::outcome::Status;
+use std::time::{Duration, Instant};
+
+/// Time, interrupts and the observer behind one question: go on?
+pub(crate) struct Clock<'a> {
+    start: Instant,
+    limit: Option<Duration>,
+    observer: &'a mut dyn Observer,
+    pub(crate) stopped: Option<Status>,
+}
+
+impl<'a> Clock<'a> {
+    pub(crate) fn new(time_limit: Option<f64>, observer: &'a mut dyn Observer) -> Self {
+        let limit = time_limit.map(Duration::from_secs_f64);
+        Self { start: Instant::now(), limit, observer, stopped: None }
+    }
+
+    /// Passes a step on; the observer may stop the solver there.
+    pub(crate) fn tell(&mut self, iteration: &Iteration) {
+        if self.observer.on_iteration(iteration).is_break() && self.stopped.is_none() {
+            self.stopped = Some(Status::Interrupted);
+        }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Whether to stop now.
+    pub(crate) fn poll(&mut self) -> bool {
+        if self.stopped.is_none() {
+            if self.observer.poll().is_break() {
+                self.stopped = Some(Status::Interrupted);
+            } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
+                self.stopped = Some(Status::TimeLimit);
+            }
+        }
+        self.stopped.is_some()
+    }
+}
+
+impl Observer for Clock<'_> {
+    fn poll(&mut self) -> std::ops::ControlFlow<()> {
+        if Clock::poll(self) {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+}
