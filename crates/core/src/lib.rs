@@ -5,7 +5,7 @@
 //! The modules stand in the order data passes through them, and each imports only from those above it:
 //!
 //! [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] → [`precond`] →
-//! [`decision_set`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`metrics`]
+//! [`qp`] → [`decision_set`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel Inverse Optimization"
 //! (NeurIPS 2024); what was derived for this project is in `docs/book`.
@@ -24,6 +24,8 @@ pub mod kernel;
 pub mod operator;
 
 pub mod precond;
+
+pub mod qp;
 
 pub mod decision_set;
 

@@ -1,0 +1,409 @@
+//! The dual active-set method of Goldfarb and Idnani, warm-started.
+//!
+//! Enters: a set, g, rows that were active before. Leaves: the solution with its working rows and multipliers.
+
+use super::dim::{Dim, Dynamic, Fixed, dot};
+use super::factor::Factor;
+use super::{Constraints, Metric, QpError, fallback, farkas};
+
+/// How far a row may be exceeded, relative to the size of the point and of the row's limit.
+const VIOLATION: f64 = 1e-13;
+
+/// The same after the interior-point method has been asked: better a point this close than none.
+const VIOLATION_AFTER_FALLBACK: f64 = 1e-11;
+
+/// Sine of the angle to the span of the working rows below which a row counts as lying in it.
+const DEPENDENT: f64 = 1e-10;
+
+/// The same for rows of a warm start: one that is doubtful is left out, to be added again if it is violated.
+const DEPENDENT_WARM: f64 = 1e-6;
+
+/// Share of a working row in the entering row, relative to the largest, that is rounding.
+const NO_SHARE: f64 = 1e-11;
+
+/// A final multiplier this negative, relative to the largest and to g, is zero; one below must leave.
+const NO_MULTIPLIER: f64 = 1e-12;
+
+/// Workspace for problems with one metric, and the answer to the last of them.
+///
+/// ```
+/// use argwhy_core::qp::{ActiveSet, Constraints, Metric};
+/// // The nearest point to (2, 1) with u₀ ≤ 1.
+/// let set = Constraints { rows: &[1.0, 0.0], limits: &[1.0], equalities: 0 };
+/// let mut solver = ActiveSet::new(&Metric::identity(2));
+/// solver.solve(set, &[2.0, 1.0], &[])?;
+/// assert_eq!(solver.solution(), [1.0, 1.0]);
+/// assert_eq!((solver.working_set(), solver.multipliers()), (&[0][..], &[2.0][..]));
+/// # Ok::<(), argwhy_core::qp::QpError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ActiveSet {
+    metric: Metric,
+    factor: Factor,
+    solution: Vec<f64>,
+    /// Working rows in the order of the factor's columns; equalities first.
+    working: Vec<u32>,
+    multipliers: Vec<f64>,
+    shares: Vec<f64>,
+    /// Rows in the span of working rows that are met as well as rounding allows.
+    settled: Vec<u32>,
+    used_fallback: bool,
+}
+
+/// Why an attempt ended without an answer.
+enum Stop {
+    /// Proven to have none.
+    Empty(Vec<u32>),
+    /// Rounding got in the way.
+    Stuck,
+}
+
+/// The tolerance and warm start of one attempt.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    set: Constraints<'a>,
+    g: &'a [f64],
+    warm: &'a [u32],
+    violation: f64,
+}
+
+impl ActiveSet {
+    /// A workspace for problems in `metric`.
+    pub fn new(metric: &Metric) -> Self {
+        let n = metric.dim();
+        Self {
+            metric: metric.clone(),
+            factor: Factor::new(n),
+            solution: vec![0.0; n],
+            working: Vec::with_capacity(n),
+            multipliers: Vec::with_capacity(n),
+            shares: Vec::with_capacity(n),
+            settled: Vec::new(),
+            used_fallback: false,
+        }
+    }
+
+    /// Solves one problem. `warm` names rows that may be active: any rows in any order, none for a cold start.
+    ///
+    /// `g`: n numbers. Costs O(n²) for each row that enters or leaves and O(mn) for each look at all rows; no memory is
+    /// taken unless the interior-point method has to help. After an error the other methods tell nothing.
+    pub fn solve(
+        &mut self,
+        set: Constraints<'_>,
+        g: &[f64],
+        warm: &[u32],
+    ) -> Result<(), QpError> {
+        let n = self.metric.dim();
+        assert!(g.len() == n, "g must have as many numbers as the metric");
+        assert!(set.rows.len() == n * set.limits.len(), "rows must be n × limits");
+        assert!(set.equalities <= set.limits.len(), "more equalities than rows");
+        self.used_fallback = false;
+        let attempt = Attempt { set, g, warm, violation: VIOLATION };
+        let stop = match self.attempt(attempt) {
+            Ok(()) => return Ok(()),
+            Err(stop) => stop,
+        };
+        self.recover(attempt, stop)
+    }
+
+    /// What is left when the first attempt ended without an answer.
+    #[cold]
+    fn recover(&mut self, failed: Attempt<'_>, mut stop: Stop) -> Result<(), QpError> {
+        if matches!(stop, Stop::Stuck) && !failed.warm.is_empty() {
+            match self.attempt(Attempt { warm: &[], ..failed }) {
+                Ok(()) => return Ok(()),
+                Err(second) => stop = second,
+            }
+        }
+        if let Stop::Empty(rows) = stop {
+            return Err(QpError::Empty { rows });
+        }
+        self.used_fallback = true;
+        let warm = fallback::active_rows(&self.metric, failed.set, failed.g)?;
+        let attempt = Attempt { warm: &warm, violation: VIOLATION_AFTER_FALLBACK, ..failed };
+        self.attempt(attempt).map_err(|stop| match stop {
+            Stop::Empty(rows) => QpError::Empty { rows },
+            Stop::Stuck => QpError::Unsolved,
+        })
+    }
+
+    /// The solution u.
+    pub fn solution(&self) -> &[f64] {
+        &self.solution
+    }
+
+    /// Independent rows that hold the solution in place, equalities among them.
+    pub fn working_set(&self) -> &[u32] {
+        &self.working
+    }
+
+    /// ν of each row of the working set, ≥ 0 except for equalities: 2(g − Θu) = Σ ν_i row_i.
+    pub fn multipliers(&self) -> &[f64] {
+        &self.multipliers
+    }
+
+    /// Dimensions the working set leaves free.
+    pub fn free_dim(&self) -> usize {
+        self.metric.dim() - self.factor.rank()
+    }
+
+    /// Writes R to the first n·`free_dim` numbers of `out`, column by column: RᵀΘR = I, and the working rows vanish on R.
+    ///
+    /// RRᵀ is the derivative of the solution in g.
+    pub fn write_basis(&self, out: &mut [f64]) {
+        let basis = self.factor.free_basis();
+        out[..basis.len()].copy_from_slice(basis);
+    }
+
+    /// Whether the last solution was found with the help of the interior-point method.
+    pub fn used_fallback(&self) -> bool {
+        self.used_fallback
+    }
+
+    fn attempt(&mut self, attempt: Attempt<'_>) -> Result<(), Stop> {
+        match self.metric.dim() {
+            0 => self.search(Dynamic(0), attempt),
+            1 => self.search(Fixed::<1>, attempt),
+            2 => self.search(Fixed::<2>, attempt),
+            3 => self.search(Fixed::<3>, attempt),
+            4 => self.search(Fixed::<4>, attempt),
+            5 => self.search(Fixed::<5>, attempt),
+            6 => self.search(Fixed::<6>, attempt),
+            7 => self.search(Fixed::<7>, attempt),
+            8 => self.search(Fixed::<8>, attempt),
+            n => self.search(Dynamic(n), attempt),
+        }
+    }
+
+    /// From the warm rows to the solution: look for the row exceeded most, add it, until none is.
+    fn search(&mut self, dim: impl Dim, attempt: Attempt<'_>) -> Result<(), Stop> {
+        let set = attempt.set;
+        self.begin(dim, attempt)?;
+        let mut exact = true;
+        // Far more than ever seen: what needs more is going in circles.
+        let patience = 20 + 4 * (set.limits.len() + dim.get());
+        let mut corrections = 0;
+        for _ in 0..patience {
+            self.factor.point_into(dim, &mut self.solution);
+            match self.most_exceeded(dim, set, attempt.violation) {
+                Some(row) if self.working.contains(&(row as u32)) => {
+                    corrections += 1;
+                    if corrections > 2 {
+                        return Err(Stop::Stuck);
+                    }
+                    self.correct(dim, set);
+                }
+                Some(row) => {
+                    self.enter(dim, set, row)?;
+                    exact = false;
+                }
+                None if exact => return self.finish(),
+                None => {
+                    // Multipliers were carried along; here they are read off, and may show a row that should leave.
+                    self.factor.multipliers_into(dim, &mut self.multipliers);
+                    let size = self.multipliers.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+                    let floor = -NO_MULTIPLIER * size.max(self.factor.pull_size());
+                    exact = true;
+                    if !self.release(dim, set.equalities, floor) {
+                        return self.finish();
+                    }
+                }
+            }
+        }
+        Err(Stop::Stuck)
+    }
+
+    /// Takes the equalities and what is independent of the warm rows, then lets rows with negative multipliers go.
+    #[inline(always)]
+    fn begin(&mut self, dim: impl Dim, attempt: Attempt<'_>) -> Result<(), Stop> {
+        let (set, n) = (attempt.set, dim.get());
+        self.factor.start(dim, &self.metric, attempt.g);
+        self.working.clear();
+        self.settled.clear();
+        self.multipliers.clear();
+        for row in 0..set.equalities {
+            self.take_equality(dim, set, row)?;
+        }
+        for &row in attempt.warm {
+            let at = row as usize;
+            if at < set.equalities || at >= set.limits.len() || set.limits[at] == f64::INFINITY {
+                continue;
+            }
+            if self.factor.rank() == n {
+                break;
+            }
+            let length = self.factor.measure(dim, set.row(at, n));
+            if length.free > DEPENDENT_WARM * DEPENDENT_WARM * length.total {
+                self.factor.push(dim, length.free, set.limits[at]);
+                self.working.push(row);
+            }
+        }
+        self.factor.multipliers_into(dim, &mut self.multipliers);
+        self.release(dim, set.equalities, 0.0);
+        Ok(())
+    }
+
+    fn take_equality(
+        &mut self,
+        dim: impl Dim,
+        set: Constraints<'_>,
+        row: usize,
+    ) -> Result<(), Stop> {
+        let limit = set.limits[row];
+        let length = self.factor.measure(dim, set.row(row, dim.get()));
+        if self.factor.rank() < dim.get() && length.free > DEPENDENT * DEPENDENT * length.total {
+            self.factor.push(dim, length.free, limit);
+            self.working.push(row as u32);
+            return Ok(());
+        }
+        self.factor.shares_into(dim, &mut self.shares);
+        let off = self.factor.level(dim) - limit;
+        self.contradiction(dim, set, row, off)
+    }
+
+    /// Lets rows go whose multiplier lies below `floor`, the worst first, until none does; the others become ≥ 0.
+    /// Whether any went.
+    #[inline(always)]
+    fn release(&mut self, dim: impl Dim, equalities: usize, floor: f64) -> bool {
+        let mut released = false;
+        loop {
+            let held = self.working.iter().filter(|row| (**row as usize) < equalities).count();
+            let (mut worst, mut at) = (floor, None);
+            for (k, nu) in self.multipliers.iter_mut().enumerate().skip(held) {
+                if *nu < worst {
+                    (worst, at) = (*nu, Some(k));
+                }
+            }
+            let Some(k) = at else { break };
+            self.factor.remove(dim, k);
+            self.working.remove(k);
+            self.factor.multipliers_into(dim, &mut self.multipliers);
+            released = true;
+        }
+        for (nu, row) in self.multipliers.iter_mut().zip(&self.working) {
+            if (*row as usize) >= equalities {
+                *nu = nu.max(0.0);
+            }
+        }
+        released
+    }
+
+    /// The inequality exceeded most by the point, if any is by more than rounding.
+    #[inline(always)]
+    fn most_exceeded(&self, dim: impl Dim, set: Constraints<'_>, violation: f64) -> Option<usize> {
+        let n = dim.get();
+        if n == 0 {
+            return None;
+        }
+        let point = &self.solution[..n];
+        let size: f64 = point.iter().map(|u| u.abs()).sum();
+        let (mut worst, mut at) = (violation * size, None);
+        let rows = set.rows.chunks_exact(n).zip(set.limits).enumerate().skip(set.equalities);
+        for (i, (row, limit)) in rows {
+            let over = dot(row, point) - limit - violation * limit.abs();
+            if over > worst && (self.settled.is_empty() || !self.settled.contains(&(i as u32))) {
+                (worst, at) = (over, Some(i));
+            }
+        }
+        at
+    }
+
+    /// Makes an exceeded row a working row, letting go those whose multiplier reaches zero on the way.
+    ///
+    /// With the multiplier t of the row as parameter, the others move as ν − t·shares and the row's excess falls by
+    /// t‖(Jᵀa)₂‖²/2.
+    #[inline(always)]
+    fn enter(&mut self, dim: impl Dim, set: Constraints<'_>, row: usize) -> Result<(), Stop> {
+        let limit = set.limits[row];
+        let mut length = self.factor.measure(dim, set.row(row, dim.get()));
+        let mut height = 0.0;
+        loop {
+            self.factor.shares_into(dim, &mut self.shares);
+            let over = self.factor.level(dim) - 0.5 * height * length.free - limit;
+            let independent = self.factor.rank() < dim.get()
+                && length.free > DEPENDENT * DEPENDENT * length.total;
+            let full =
+                if independent { (2.0 * over / length.free).max(0.0) } else { f64::INFINITY };
+            let (step, leaving) = self.longest_step(set.equalities, full);
+            if step == f64::INFINITY {
+                return self.contradiction(dim, set, row, over);
+            }
+            for (nu, share) in self.multipliers.iter_mut().zip(&self.shares) {
+                *nu -= step * share;
+            }
+            height += step;
+            let Some(k) = leaving else {
+                self.factor.push(dim, length.free, limit);
+                self.working.push(row as u32);
+                self.multipliers.push(height);
+                return Ok(());
+            };
+            self.factor.remove(dim, k);
+            self.working.remove(k);
+            self.multipliers.remove(k);
+            length = self.factor.length(dim);
+        }
+    }
+
+    /// How far the entering multiplier may grow, up to `full`, before one of the others turns negative, and which.
+    #[inline(always)]
+    fn longest_step(&self, equalities: usize, full: f64) -> (f64, Option<usize>) {
+        let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+        let rounding = NO_SHARE * largest;
+        let (mut step, mut leaving) = (full, None);
+        let rows = self.working.iter().zip(&self.multipliers).zip(&self.shares).enumerate();
+        for (k, ((row, nu), share)) in rows {
+            if *share > rounding && *nu < step * share && (*row as usize) >= equalities {
+                (step, leaving) = (nu.max(0.0) / share, Some(k));
+            }
+        }
+        (step, leaving)
+    }
+
+    /// A row made of working rows (`shares`) that is off by `off` and that no exchange can help: rounding, or no solution.
+    #[cold]
+    fn contradiction(
+        &mut self,
+        dim: impl Dim,
+        set: Constraints<'_>,
+        row: usize,
+        off: f64,
+    ) -> Result<(), Stop> {
+        let sizes = self.working.iter().zip(&self.shares);
+        let size: f64 = sizes.map(|(i, share)| (share * set.limits[*i as usize]).abs()).sum();
+        if off.abs() <= 1e-12 * (size + set.limits[row].abs()) {
+            self.settled.push(row as u32);
+            return Ok(());
+        }
+        let sign = off.signum();
+        let mut weights = vec![(row as u32, sign)];
+        let inequality = |i: u32| i as usize >= set.equalities;
+        for (&i, share) in self.working.iter().zip(&self.shares) {
+            let weight = -sign * share;
+            if weight != 0.0 && !(inequality(i) && weight < 0.0) {
+                weights.push((i, weight));
+            }
+        }
+        if farkas::proves_empty(set, dim.get(), &weights) {
+            return Err(Stop::Empty(weights.into_iter().map(|(i, _)| i).collect()));
+        }
+        Err(Stop::Stuck)
+    }
+
+    /// Moves the point back to the working rows where rounding took it off them.
+    #[cold]
+    fn correct(&mut self, dim: impl Dim, set: Constraints<'_>) {
+        self.shares.clear();
+        for &i in &self.working {
+            let level = dot(set.row(i as usize, dim.get()), &self.solution);
+            self.shares.push(set.limits[i as usize] - level);
+        }
+        self.factor.correct(dim, &mut self.shares);
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> Result<(), Stop> {
+        let finite = self.solution.iter().chain(&self.multipliers).all(|x| x.is_finite());
+        if finite { Ok(()) } else { Err(Stop::Stuck) }
+    }
+}
