@@ -12,17 +12,21 @@ const VIOLATION: f64 = 1e-13;
 /// The same after the interior-point method has been asked: better a point this close than none.
 const VIOLATION_AFTER_FALLBACK: f64 = 1e-11;
 
-/// Sine of the angle to the span of the working rows below which a row counts as lying in it.
-const DEPENDENT: f64 = 1e-10;
+/// Distance from the span of the working rows, in the metric's coordinates and relative to its reach, below which a row
+/// counts as lying in it.
+const DEPENDENT: f64 = 1e-12;
 
 /// The same for rows of a warm start: one that is doubtful is left out, to be added again if it is violated.
 const DEPENDENT_WARM: f64 = 1e-6;
+
+/// How far off a row that lies in the span of working rows may be, relative to what it is made of.
+const CONSISTENT: f64 = 1e-12;
 
 /// Share of a working row in the entering row, relative to the largest, that is rounding.
 const NO_SHARE: f64 = 1e-11;
 
 /// A final multiplier this negative, relative to the largest and to g, is zero; one below must leave.
-const NO_MULTIPLIER: f64 = 1e-12;
+const NO_MULTIPLIER: f64 = 1e-13;
 
 /// Workspace for problems with one metric, and the answer to the last of them.
 ///
@@ -224,6 +228,7 @@ impl ActiveSet {
         for row in 0..set.equalities {
             self.take_equality(dim, set, row)?;
         }
+        let doubtful = DEPENDENT_WARM * self.metric.reach();
         for &row in attempt.warm {
             let at = row as usize;
             if at < set.equalities || at >= set.limits.len() || set.limits[at] == f64::INFINITY {
@@ -232,9 +237,9 @@ impl ActiveSet {
             if self.factor.rank() == n {
                 break;
             }
-            let length = self.factor.measure(dim, set.row(at, n));
-            if length.free > DEPENDENT_WARM * DEPENDENT_WARM * length.total {
-                self.factor.push(dim, length.free, set.limits[at]);
+            let free = self.factor.measure(dim, set.row(at, n));
+            if free > doubtful * doubtful {
+                self.factor.push(dim, free, set.limits[at]);
                 self.working.push(row);
             }
         }
@@ -250,15 +255,21 @@ impl ActiveSet {
         row: usize,
     ) -> Result<(), Stop> {
         let limit = set.limits[row];
-        let length = self.factor.measure(dim, set.row(row, dim.get()));
-        if self.factor.rank() < dim.get() && length.free > DEPENDENT * DEPENDENT * length.total {
-            self.factor.push(dim, length.free, limit);
+        let free = self.factor.measure(dim, set.row(row, dim.get()));
+        if self.independent(dim, free) {
+            self.factor.push(dim, free, limit);
             self.working.push(row as u32);
             return Ok(());
         }
         self.factor.shares_into(dim, &mut self.shares);
-        let off = self.factor.level(dim) - limit;
-        self.contradiction(dim, set, row, off)
+        self.contradiction(dim, set, row)
+    }
+
+    /// Whether a row with this free length, squared, is independent of the working rows.
+    #[inline(always)]
+    fn independent(&self, dim: impl Dim, free: f64) -> bool {
+        let least = DEPENDENT * self.metric.reach();
+        self.factor.rank() < dim.get() && free > least * least
     }
 
     /// Lets rows go whose multiplier lies below `floor`, the worst first, until none does; the others become ≥ 0.
@@ -315,25 +326,26 @@ impl ActiveSet {
     #[inline(always)]
     fn enter(&mut self, dim: impl Dim, set: Constraints<'_>, row: usize) -> Result<(), Stop> {
         let limit = set.limits[row];
-        let mut length = self.factor.measure(dim, set.row(row, dim.get()));
+        let mut free = self.factor.measure(dim, set.row(row, dim.get()));
         let mut height = 0.0;
         loop {
             self.factor.shares_into(dim, &mut self.shares);
-            let over = self.factor.level(dim) - 0.5 * height * length.free - limit;
-            let independent = self.factor.rank() < dim.get()
-                && length.free > DEPENDENT * DEPENDENT * length.total;
-            let full =
-                if independent { (2.0 * over / length.free).max(0.0) } else { f64::INFINITY };
+            let full = if self.independent(dim, free) {
+                let level = self.factor.held_level() + self.factor.free_level(dim);
+                (2.0 * (level - limit) / free - height).max(0.0)
+            } else {
+                f64::INFINITY
+            };
             let (step, leaving) = self.longest_step(set.equalities, full);
             if step == f64::INFINITY {
-                return self.contradiction(dim, set, row, over);
+                return self.contradiction(dim, set, row);
             }
             for (nu, share) in self.multipliers.iter_mut().zip(&self.shares) {
                 *nu -= step * share;
             }
             height += step;
             let Some(k) = leaving else {
-                self.factor.push(dim, length.free, limit);
+                self.factor.push(dim, free, limit);
                 self.working.push(row as u32);
                 self.multipliers.push(height);
                 return Ok(());
@@ -341,7 +353,7 @@ impl ActiveSet {
             self.factor.remove(dim, k);
             self.working.remove(k);
             self.multipliers.remove(k);
-            length = self.factor.length(dim);
+            free = self.factor.free_length(dim);
         }
     }
 
@@ -360,18 +372,19 @@ impl ActiveSet {
         (step, leaving)
     }
 
-    /// A row made of working rows (`shares`) that is off by `off` and that no exchange can help: rounding, or no solution.
+    /// The row measured last is made of working rows (`shares`) and no exchange can help: it is met by them, or there is no
+    /// solution.
     #[cold]
     fn contradiction(
         &mut self,
         dim: impl Dim,
         set: Constraints<'_>,
         row: usize,
-        off: f64,
     ) -> Result<(), Stop> {
+        let off = self.factor.held_level() - set.limits[row];
         let sizes = self.working.iter().zip(&self.shares);
         let size: f64 = sizes.map(|(i, share)| (share * set.limits[*i as usize]).abs()).sum();
-        if off.abs() <= 1e-12 * (size + set.limits[row].abs()) {
+        if off.abs() <= CONSISTENT * (size + set.limits[row].abs()) {
             self.settled.push(row as u32);
             return Ok(());
         }

@@ -16,6 +16,8 @@ pub(super) struct Factor {
     triangle: Vec<f64>,
     /// h = Jᵀg.
     pull: Vec<f64>,
+    /// Limits of the working rows.
+    limits: Vec<f64>,
     /// y₁; the entries from `rank` on mean nothing.
     place: Vec<f64>,
     /// Jᵀa of the row a measured last.
@@ -25,21 +27,13 @@ pub(super) struct Factor {
     rank: usize,
 }
 
-/// Length of a measured row, squared, in the metric's coordinates.
-#[derive(Clone, Copy)]
-pub(super) struct Length {
-    /// Of the part independent of the working rows.
-    pub free: f64,
-    /// Of the whole row.
-    pub total: f64,
-}
-
 impl Factor {
     pub(super) fn new(n: usize) -> Self {
         Self {
             basis: vec![0.0; n * n],
             triangle: vec![0.0; n * n],
             pull: vec![0.0; n],
+            limits: vec![0.0; n],
             place: vec![0.0; n],
             entry: vec![0.0; n],
             direction: vec![0.0; n],
@@ -81,30 +75,22 @@ impl Factor {
         self.pull.iter().fold(0.0, |m: f64, h| m.max(h.abs()))
     }
 
-    /// Computes Jᵀa.
+    /// Computes Jᵀa and the squared length of its free part, which is zero for rows made of working rows.
     #[inline(always)]
-    pub(super) fn measure(&mut self, dim: impl Dim, row: &[f64]) -> Length {
+    pub(super) fn measure(&mut self, dim: impl Dim, row: &[f64]) -> f64 {
         let n = dim.get();
         let row = &row[..n];
         for (entry, column) in self.entry[..n].iter_mut().zip(self.basis.chunks_exact(n)) {
             *entry = dot(column, row);
         }
-        self.length(dim)
+        self.free_length(dim)
     }
 
-    /// Lengths of the row measured last, for the working rows of now.
+    /// Squared length of the free part of the row measured last, for the working rows of now.
     #[inline(always)]
-    pub(super) fn length(&self, dim: impl Dim) -> Length {
-        let (mut held, mut free) = (0.0, 0.0);
-        for (j, entry) in self.entry[..dim.get()].iter().enumerate() {
-            let square = entry * entry;
-            if j < self.rank {
-                held += square;
-            } else {
-                free += square;
-            }
-        }
-        Length { free, total: held + free }
+    pub(super) fn free_length(&self, dim: impl Dim) -> f64 {
+        let free = &self.entry[self.rank..dim.get()];
+        dot(free, free)
     }
 
     /// How the measured row is made of the working rows, as far as it is: R r = (Jᵀa)₁.
@@ -115,12 +101,17 @@ impl Factor {
         self.solve_upper(dim, shares);
     }
 
-    /// aᵀu for the measured row a, u the point of now.
+    /// aᵀu for the measured row a as far as the working rows fix it: (Jᵀa)₁ᵀy₁.
     #[inline(always)]
-    pub(super) fn level(&self, dim: impl Dim) -> f64 {
-        let (rank, n) = (self.rank, dim.get());
-        dot(&self.entry[..rank], &self.place[..rank])
-            + dot(&self.entry[rank..n], &self.pull[rank..n])
+    pub(super) fn held_level(&self) -> f64 {
+        dot(&self.entry[..self.rank], &self.place[..self.rank])
+    }
+
+    /// The rest of aᵀu: (Jᵀa)₂ᵀh₂.
+    #[inline(always)]
+    pub(super) fn free_level(&self, dim: impl Dim) -> f64 {
+        let free = self.rank..dim.get();
+        dot(&self.entry[free.clone()], &self.pull[free])
     }
 
     /// Makes the row measured last, whose free part has the squared length `free` > 0, a working row.
@@ -129,7 +120,7 @@ impl Factor {
     #[inline(always)]
     pub(super) fn push(&mut self, dim: impl Dim, free: f64, limit: f64) {
         let (n, rank) = (dim.get(), self.rank);
-        let known = dot(&self.entry[..rank], &self.place[..rank]);
+        let known = self.held_level();
         let length = free.sqrt();
         let pivot = if self.entry[rank] > 0.0 { -length } else { length };
         let w = &mut self.entry[rank..n];
@@ -151,14 +142,15 @@ impl Factor {
         let column = &mut self.triangle[rank * n..=rank * n + rank];
         column[..rank].copy_from_slice(&self.entry[..rank]);
         column[rank] = pivot;
+        self.limits[rank] = limit;
         self.place[rank] = (limit - known) / pivot;
         self.rank += 1;
     }
 
     /// Working row number `k` stops being one. The measured row is kept up to date.
     ///
-    /// R without its column k is triangular again after a rotation of each two neighbouring coordinates from k on, and y₁
-    /// rotates as every coordinate vector does: Rᵀy₁ = limits still holds for the rows that stay.
+    /// R without its column k is triangular again after a rotation of each two neighbouring coordinates from k on. y₁ could
+    /// be rotated too, but would keep the rounding of whatever far point it has been at.
     pub(super) fn remove(&mut self, dim: impl Dim, k: usize) {
         let (n, last) = (dim.get(), self.rank - 1);
         for j in k..last {
@@ -175,11 +167,17 @@ impl Factor {
             }
             let (x, y) = self.basis[i * n..(i + 2) * n].split_at_mut(n);
             rotate(x, y, turn);
-            turn_pair(&mut self.pull, i, turn);
-            turn_pair(&mut self.place, i, turn);
-            turn_pair(&mut self.entry, i, turn);
+            for coordinates in [&mut self.pull, &mut self.entry] {
+                turn_pair(coordinates, i, turn);
+            }
         }
         self.rank = last;
+        self.limits.copy_within(k + 1..=last, k);
+        for j in k..last {
+            let column = &self.triangle[j * n..=j * n + j];
+            let known = dot(&column[..j], &self.place[..j]);
+            self.place[j] = (self.limits[j] - known) / column[j];
+        }
     }
 
     /// u = Jy.

@@ -12,12 +12,14 @@ pub struct Metric {
     theta: Arc<[f64]>,
     /// L⁻ᵀ column-major; `None` for the identity, whose problems are plain projections.
     inverse_factor: Option<Arc<[f64]>>,
+    /// Length of the longest column of L⁻ᵀ.
+    reach: f64,
 }
 
 impl Metric {
     /// Θ = I: problems are projections.
     pub fn identity(n: usize) -> Self {
-        Self { n, theta: identity(n).into(), inverse_factor: None }
+        Self { n, theta: identity(n).into(), inverse_factor: None, reach: 1.0 }
     }
 
     /// Factorises Θ. Refuses what is not square, finite, symmetric (to rounding) and positive definite.
@@ -60,7 +62,9 @@ impl Metric {
         }
         let mut inverse = identity(n);
         dense::back_substitute(&factor, n, &mut inverse, n);
-        Ok(Self { n, theta: symmetric.into(), inverse_factor: Some(inverse.into()) })
+        let lengths = inverse.chunks_exact(n).map(|column| super::dim::dot(column, column));
+        let reach = lengths.fold(0.0, f64::max).sqrt();
+        Ok(Self { n, theta: symmetric.into(), inverse_factor: Some(inverse.into()), reach })
     }
 
     /// Whether Θ is the identity.
@@ -88,6 +92,11 @@ impl Metric {
         for (out, column) in out.iter_mut().zip(self.theta.chunks_exact(self.n)) {
             *out = super::dim::dot(column, u);
         }
+    }
+
+    /// How long a row of length one can be in coordinates u = L⁻ᵀy, about: what its rounding there is relative to.
+    pub(super) fn reach(&self) -> f64 {
+        self.reach
     }
 
     /// L⁻ᵀ column-major, where it is not the identity.
