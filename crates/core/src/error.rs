@@ -64,7 +64,7 @@ pub enum Error {
     /// Decisions of the expert lie outside their set.
     #[error(
         "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the limits' scale \
-         (first rows: {rows}; row {first_row}, dimension {dimension} has {value} outside [{lower}, {upper}]); check \
+         (first rows: {rows}; row {first_row}: {seen}); check \
          the limits, or use --infeasible clip to move them to the nearest limit, or --infeasible keep to fit them as \
          they are"
     )]
@@ -79,14 +79,60 @@ pub enum Error {
         rows: String,
         /// The first row.
         first_row: usize,
-        /// Its dimension.
-        dimension: usize,
-        /// The value there.
+        /// What is wrong there.
+        seen: String,
+    },
+    /// An array of constraints has the wrong number of axes.
+    #[error("{what} has the shape {found}; expected: {expected}")]
+    Shape {
+        /// Name of the array.
+        what: &'static str,
+        /// Its shape, as text.
+        found: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// A constraint has a value that means nothing there.
+    #[error(
+        "{what} has the value {value} in the set of sample {sample}, row {row}{}; that excludes every decision or none",
+        column.map_or(String::new(), |column| format!(", column {column}"))
+    )]
+    Constraint {
+        /// Name of the array.
+        what: &'static str,
+        /// Sample, from 0; 0 also where one set is for all.
+        sample: usize,
+        /// Row of the set, from 0.
+        row: usize,
+        /// Column, where the array has any.
+        column: Option<usize>,
+        /// The value.
         value: f64,
-        /// Lower limit there.
-        lower: f64,
-        /// Upper limit there.
-        upper: f64,
+    },
+    /// No decision satisfies all limits.
+    #[error(
+        "no decision satisfies the limits{}: {labels} contradict each other",
+        row.map_or(String::new(), |row| format!(" of row {row}"))
+    )]
+    EmptySet {
+        /// The row in the data; none where one set is for all rows.
+        row: Option<usize>,
+        /// Limits that contradict each other, as text.
+        labels: String,
+    },
+    /// A model whose decision sets come with the data got none.
+    #[error(
+        "the model was fitted with constraints from its data, so decisions need theirs: {what} (arrays M and W, M_eq and W_eq, lower, upper)"
+    )]
+    ConstraintsMissing {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A weight is negative or not a number, or all are zero.
+    #[error("{what}")]
+    Weights {
+        /// What was seen.
+        what: String,
     },
     /// A setting is out of its range.
     #[error("{name} is {found}; allowed: {allowed}")]

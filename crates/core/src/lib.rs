@@ -4,8 +4,8 @@
 //! recovers the objective as a kernel model, proves how close to optimal the model is, and decides like the expert.
 //! The modules stand in the order data passes through them, and each imports only from those above it:
 //!
-//! [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] → [`precond`] →
-//! [`qp`] → [`decision_set`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`metrics`]
+//! [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] →
+//! [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel Inverse Optimization"
 //! (NeurIPS 2024); what was derived for this project is in `docs/book`.
@@ -23,11 +23,11 @@ pub mod kernel;
 
 pub mod operator;
 
-pub mod precond;
-
 pub mod qp;
 
 pub mod decision_set;
+
+pub mod precond;
 
 pub mod problem;
 

@@ -1,40 +1,49 @@
 //! The problem itself: objective, certificate and violations as pure functions of a point. Nothing here iterates.
 //!
-//! Enters: the expert's decisions û_i, their set U and the regularization k. With θ_uu = I the semidefinite program [KIO 9]
-//! is, exactly (book, chapter "One projection"),
+//! Enters: the expert's decisions û_i, their sets U_i, the regularization k and θ_uu = Θ. With Θ fixed the semidefinite program
+//! [KIO 6], for Θ = I [KIO 9], is, exactly (book, chapter "One projection"),
 //!
 //! ```text
-//! (Q)  min over x_i ∈ U of  (1/N) Σ‖x_i‖² + (1/(kN²)) Σ κ_ij (û_i − x_i)ᵀ(û_j − x_j),     α_i = (û_i − x_i)/λ,  λ = kN
+//! (Q)  min over x_i ∈ U_i of  (1/N) Σ x_iᵀΘx_i + (1/(kN²)) Σ κ_ij (û_i − x_i)ᵀ(û_j − x_j),     α_i = (û_i − x_i)/λ,  λ = kN
 //! ```
 //!
-//! with g = Kα the desired decisions and x_i = Π(g_i) at the optimum. A response x ∈ U is a point of (Q), its α a point of
-//! the primal [KIO 3], and the two values enclose the optimum:
+//! with g = Kα the desired decisions and x_i = X_i(g_i) at the optimum, where X_i(g) minimises uᵀΘu − 2gᵀu over U_i: the
+//! projection Π_i(g) for Θ = I. A response x_i ∈ U_i is a point of (Q), its α a point of the primal [KIO 3], and the two values
+//! enclose the optimum. With y_i = X_i(g_i):
 //!
 //! ```text
-//! P(α) = k‖α‖²_K + (1/N) Σ (‖û_i − g_i‖² − dist²(g_i, U)),    D(x) = (1/N) Σ‖û_i‖² − (Q)(x),
-//! P(α) − D(x) = k‖α − (û−x)/λ‖²_K + (1/N) Σ δ_i,              δ_i = ‖x_i − g_i‖² − dist²(g_i, U) ≥ 0.
+//! P(α) = k‖α‖²_K + (1/N) Σ ℓ_i,   ℓ_i = û_iᵀΘû_i − 2g_iᵀû_i − y_iᵀΘy_i + 2g_iᵀy_i,      D(x) = (1/N) Σ û_iᵀΘû_i − (Q)(x),
+//! P(α) − D(x) = k‖α − (û−x)/λ‖²_K + (1/N) Σ δ_i,     δ_i = (x_i−y_i)ᵀΘ(x_i−y_i) + 2(x_i−y_i)ᵀ(Θy_i − g_i) ≥ 0.
 //! ```
+//!
+//! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the decisions √w_i û_i, the sets √w_i U_i and
+//! the kernel √(w_i w_j) κ_ij, which is how they are solved; the operator must carry the same factors.
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
-use crate::decision_set::{BoxLimits, DecisionSet};
+use crate::decision_set::{DecisionSet, Faces, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
 use crate::operator::KernelOperator;
+use crate::qp::Metric;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// Decisions to explain, the set they were taken from, and how much simplicity is worth.
+/// Decisions to explain, the sets they were taken from, and how much simplicity is worth.
 #[derive(Clone, Debug)]
 pub struct Problem {
     decisions: Array2<f64>,
-    set: DecisionSet,
+    sets: SampleSets,
+    metric: Metric,
     regularization: f64,
     mean_square: f64,
     /// max |û|.
     largest: f64,
-    /// Samples that means run over: all of them, also in the problem of a block.
-    n_total: usize,
+    /// What means are taken over: N or Σw, also in the problem of a block.
+    total: f64,
+    /// √w, where samples have weights.
+    roots: Option<Vec<f64>>,
     /// What the samples outside a block add to its desired decisions; none for a whole problem.
     offset: Option<Array2<f64>>,
     /// What relative gaps of a block refer to: the whole problem's bounds.
@@ -55,7 +64,7 @@ pub struct Certificate {
     pub dual: f64,
     /// P(α) − D(x) from the identity of nonnegative terms.
     pub gap: f64,
-    /// gap / max(|P|, |D|, 1e-12 · mean‖û‖²).
+    /// gap / max(|P|, |D|, 1e-12 · mean ûᵀΘû).
     pub relative_gap: f64,
 }
 
@@ -72,13 +81,28 @@ pub struct Certified {
     pub certificate: Certificate,
 }
 
+/// X(g) for every sample, and the faces of the sets it lies on.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided {
+    /// y = X(g), decision_dim × n_samples.
+    pub(crate) decisions: Array2<f64>,
+    pub(crate) faces: Faces,
+}
+
+impl From<DecisionSet> for SampleSets {
+    fn from(set: DecisionSet) -> Self {
+        Self::shared(set.limits())
+    }
+}
+
 impl Problem {
-    /// `decisions` is n_samples × decision_dim, as data comes.
+    /// `decisions` is n_samples × decision_dim, as data comes; θ_uu = I, all weights one.
     pub fn new(
         decisions: ArrayView2<'_, f64>,
-        set: DecisionSet,
+        sets: impl Into<SampleSets>,
         regularization: f64,
     ) -> Result<Self, Error> {
+        let sets = sets.into();
         if !(regularization > 0.0 && regularization.is_finite()) {
             return Err(Error::Setting {
                 name: "regularization",
@@ -89,21 +113,72 @@ impl Problem {
         if decisions.nrows() == 0 {
             return Err(Error::NoSamples);
         }
-        if decisions.ncols() != set.decision_dim() {
+        if decisions.ncols() != sets.decision_dim() {
             return Err(Error::Width {
                 what: "decisions",
                 owner: "the decision set",
-                expected: set.decision_dim(),
+                expected: sets.decision_dim(),
                 found: decisions.ncols(),
             });
         }
-        let n_total = decisions.nrows();
-        let decisions = decisions.t().as_standard_layout().into_owned();
-        let flat = slice(&decisions);
-        let mean_square = dot(flat, flat) / n_total as f64;
-        let largest = flat.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
-        let (offset, scale) = (None, None);
-        Ok(Self { decisions, set, regularization, mean_square, largest, n_total, offset, scale })
+        let problem = Self {
+            metric: Metric::identity(decisions.ncols()),
+            total: decisions.nrows() as f64,
+            decisions: decisions.t().as_standard_layout().into_owned(),
+            sets,
+            regularization,
+            mean_square: 0.0,
+            largest: 0.0,
+            roots: None,
+            offset: None,
+            scale: None,
+        };
+        Ok(problem.measured())
+    }
+
+    /// The same with sample i counting as `weights[i]` samples; all positive.
+    pub fn with_weights(mut self, weights: &[f64]) -> Result<Self, Error> {
+        let n_samples = self.n_samples();
+        if weights.len() != n_samples {
+            return Err(Error::RowCount {
+                left: "weights",
+                left_rows: weights.len(),
+                right: "decisions",
+                right_rows: n_samples,
+            });
+        }
+        if let Some((i, w)) = weights.iter().enumerate().find(|(_, w)| !(**w > 0.0 && w.is_finite()))
+        {
+            return Err(Error::Weights {
+                what: format!("the weight of sample {i} is {w}; it must be positive and finite here"),
+            });
+        }
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+        for mut row in self.decisions.rows_mut() {
+            row.iter_mut().zip(&roots).for_each(|(u, root)| *u *= root);
+        }
+        self.sets = self.sets.scaled(&roots);
+        self.total = sum_over(n_samples, |i| weights[i]);
+        self.roots = Some(roots);
+        Ok(self.measured())
+    }
+
+    /// The same with θ_uu = Θ.
+    #[must_use]
+    pub fn with_theta(mut self, metric: Metric) -> Self {
+        // Unless Θ = I the dimensions of a box are coupled.
+        if !metric.is_identity() {
+            self.sets = SampleSets::Polyhedra(self.sets.into_polyhedra());
+        }
+        self.metric = metric;
+        self.measured()
+    }
+
+    fn measured(mut self) -> Self {
+        let flat = slice(&self.decisions);
+        self.mean_square = dot(flat, slice(&self.theta_times(&self.decisions))) / self.total;
+        self.largest = flat.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
+        self
     }
 
     /// The problem of the samples of a block while all others stay as they are.
@@ -114,18 +189,16 @@ impl Problem {
     #[must_use]
     pub fn block(&self, samples: &[usize], offset: Array2<f64>, scale: f64) -> Self {
         let decisions = self.decisions.select(Axis(1), samples).as_standard_layout().into_owned();
-        let flat = slice(&decisions);
-        let mean_square = dot(flat, flat) / self.n_total as f64;
-        Self {
+        let block = Self {
             decisions,
-            set: self.set.clone(),
-            regularization: self.regularization,
-            mean_square,
-            largest: self.largest,
-            n_total: self.n_total,
+            sets: self.sets.select(samples),
+            metric: self.metric.clone(),
+            roots: self.roots.as_ref().map(|roots| samples.iter().map(|&i| roots[i]).collect()),
             offset: Some(offset),
             scale: Some(scale),
-        }
+            ..*self
+        };
+        Self { largest: self.largest, ..block.measured() }
     }
 
     /// Samples of this problem: N, or a block's p.
@@ -138,14 +211,19 @@ impl Problem {
         self.decisions.nrows()
     }
 
-    /// û, decision_dim × n_samples.
+    /// û, decision_dim × n_samples, times √w where there are weights.
     pub fn decisions(&self) -> ArrayView2<'_, f64> {
         self.decisions.view()
     }
 
-    /// U.
-    pub fn set(&self) -> &DecisionSet {
-        &self.set
+    /// The samples' sets, blown up by √w where there are weights.
+    pub fn sets(&self) -> &SampleSets {
+        &self.sets
+    }
+
+    /// θ_uu.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
     }
 
     /// k.
@@ -153,9 +231,14 @@ impl Problem {
         self.regularization
     }
 
+    /// N or Σw: what means are taken over.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
     /// λ = kN.
     pub fn ridge(&self) -> f64 {
-        self.regularization * self.n_total as f64
+        self.regularization * self.total
     }
 
     /// What relative gaps refer to at these bounds.
@@ -163,25 +246,55 @@ impl Problem {
         self.scale.unwrap_or_else(|| primal.abs().max(dual.abs()).max(1e-12 * self.mean_square))
     }
 
+    /// What the samples outside a block add to its desired decisions.
+    pub(crate) fn offset(&self) -> Option<&Array2<f64>> {
+        self.offset.as_ref()
+    }
+
     /// ⟨α, c⟩: what the samples outside a block add to ‖α‖²_K, once.
     fn offset_product(&self, coefficients: &Array2<f64>) -> f64 {
         self.offset.as_ref().map_or(0.0, |offset| dot(slice(coefficients), slice(offset)))
     }
 
-    pub(crate) fn limits(&self) -> &BoxLimits {
-        self.set.limits()
+    /// Θv for every sample.
+    pub(crate) fn theta_times<'a>(&self, v: &'a Array2<f64>) -> Cow<'a, Array2<f64>> {
+        if self.metric.is_identity() {
+            Cow::Borrowed(v)
+        } else {
+            Cow::Owned(self.metric.theta().dot(v))
+        }
+    }
+
+    /// X(g) for every sample; `last` says where to look first.
+    pub(crate) fn decide(
+        &self,
+        desired: &Array2<f64>,
+        last: Option<&Faces>,
+    ) -> Result<Decided, Error> {
+        let (decisions, faces) = self.sets.decide(&self.metric, desired, last)?;
+        Ok(Decided { decisions, faces })
     }
 
     /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. Where that is the decision itself to
     /// rounding, it is the decision: a sample that its limit explains has a coefficient of exactly zero.
-    pub fn responses(&self, coefficients: ArrayView2<'_, f64>) -> Array2<f64> {
-        let (ridge, limits) = (self.ridge(), self.limits());
+    pub(crate) fn responses(&self, coefficients: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
+        let ridge = self.ridge();
         let rounding = ROUNDING * self.largest;
-        Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
+        let mut points = Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
             let decision = self.decisions[[j, i]];
             let step = ridge * coefficients[[j, i]];
-            limits.clamp(j, if step.abs() <= rounding { decision } else { decision - step })
-        })
+            if step.abs() <= rounding { decision } else { decision - step }
+        });
+        self.sets.project_all(&mut points)?;
+        if matches!(self.sets, SampleSets::Polyhedra(_)) {
+            // A projection on general rows has rounding of its own.
+            for (mut x, u) in points.columns_mut().into_iter().zip(self.decisions.columns()) {
+                if x.iter().zip(u).all(|(x, u)| (x - u).abs() <= rounding) {
+                    x.assign(&u);
+                }
+            }
+        }
+        Ok(points)
     }
 
     /// Coefficients whose effect on a response is rounding become zero, as those of [`responses`](Self::responses) are.
@@ -196,64 +309,92 @@ impl Problem {
         (&self.decisions - &responses) / self.ridge()
     }
 
-    /// How far each response is from optimal: ‖x_i − Π(g_i)‖², zero for every sample at the optimum.
+    /// How far each response is from optimal: ‖x_i − X_i(g_i)‖², zero for every sample at the optimum.
     ///
-    /// Completes [KIO 12], which covers only samples strictly inside their set.
-    pub fn violations(
+    /// Completes [KIO 12], which covers only samples strictly inside their set. `decided` is X(g).
+    pub(crate) fn violations(
         &self,
         responses: ArrayView2<'_, f64>,
-        desired: ArrayView2<'_, f64>,
+        decided: ArrayView2<'_, f64>,
     ) -> Vec<f64> {
-        let limits = self.limits();
         (0..self.n_samples())
             .map(|i| {
                 (0..self.decision_dim())
-                    .map(|j| (responses[[j, i]] - limits.clamp(j, desired[[j, i]])).powi(2))
+                    .map(|j| (responses[[j, i]] - decided[[j, i]]).powi(2))
                     .sum()
             })
             .collect()
     }
 
-    /// δ_i: each sample's share of the gap, times N. Nonnegative for feasible responses.
-    pub fn gap_shares(
+    /// δ_i: each sample's share of the gap, times N. Nonnegative for feasible responses. `decided` is X(g).
+    pub(crate) fn gap_shares(
         &self,
-        responses: ArrayView2<'_, f64>,
-        desired: ArrayView2<'_, f64>,
+        responses: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Array2<f64>,
     ) -> Vec<f64> {
+        let terms = self.gap_terms(responses, desired, decided);
         (0..self.n_samples())
-            .map(|i| {
-                (0..self.decision_dim())
-                    .map(|j| self.gap_term(j, responses[[j, i]], desired[[j, i]]))
-                    .sum()
-            })
+            .map(|i| (0..self.decision_dim()).map(|j| terms(j * self.n_samples() + i)).sum())
             .collect()
     }
 
-    /// ‖x−g‖² − ‖y−g‖² with y = Π(g), as (x−y)² + 2(x−y)(y−g): no cancellation, and both terms are nonnegative.
-    fn gap_term(&self, j: usize, x: f64, g: f64) -> f64 {
-        let y = self.limits().clamp(j, g);
-        (x - y) * (x - y) + 2.0 * (x - y) * (y - g)
+    /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by entry: no cancellation, and both
+    /// sums over a sample are nonnegative.
+    fn gap_terms<'a>(
+        &self,
+        responses: &'a Array2<f64>,
+        desired: &'a Array2<f64>,
+        decided: &'a Array2<f64>,
+    ) -> impl Fn(usize) -> f64 + Sync + 'a {
+        let (x, g, y) = (slice(responses), slice(desired), slice(decided));
+        let weighted = (!self.metric.is_identity()).then(|| {
+            let difference = responses - decided;
+            (self.theta_times(&difference).into_owned(), self.theta_times(decided).into_owned())
+        });
+        move |at| {
+            let difference = x[at] - y[at];
+            match &weighted {
+                None => difference * difference + 2.0 * difference * (y[at] - g[at]),
+                Some((td, ty)) => {
+                    difference * slice(td)[at] + 2.0 * difference * (slice(ty)[at] - g[at])
+                }
+            }
+        }
     }
 
     /// (1/N) Σ δ_i.
-    pub(crate) fn mean_gap(&self, responses: &Array2<f64>, desired: &Array2<f64>) -> f64 {
-        let (x, g, n) = (slice(responses), slice(desired), self.n_samples());
-        sum_over(x.len(), |at| self.gap_term(at / n, x[at], g[at])) / self.n_total as f64
+    pub(crate) fn mean_gap(
+        &self,
+        responses: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Array2<f64>,
+    ) -> f64 {
+        let terms = self.gap_terms(responses, desired, decided);
+        sum_over(responses.len(), terms) / self.total
     }
 
     /// P(α) for its desired decisions.
-    pub(crate) fn primal(&self, coefficients: &Array2<f64>, desired: &Array2<f64>) -> f64 {
-        let (u, g, n) = (slice(&self.decisions), slice(desired), self.n_samples());
-        let limits = self.limits();
-        let loss = sum_over(u.len(), |at| {
-            let outside = g[at] - limits.clamp(at / n, g[at]);
-            (u[at] - g[at]) * (u[at] - g[at]) - outside * outside
-        });
-        let norm = dot(slice(coefficients), g) - self.offset_product(coefficients);
-        self.regularization * norm + loss / self.n_total as f64
+    pub(crate) fn primal(
+        &self,
+        coefficients: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Array2<f64>,
+    ) -> f64 {
+        let loss = if self.metric.is_identity() {
+            let (u, g, y) = (slice(&self.decisions), slice(desired), slice(decided));
+            sum_over(u.len(), |at| {
+                let outside = g[at] - y[at];
+                (u[at] - g[at]) * (u[at] - g[at]) - outside * outside
+            })
+        } else {
+            sum_over(desired.len(), self.gap_terms(&self.decisions, desired, decided))
+        };
+        let norm = dot(slice(coefficients), slice(desired)) - self.offset_product(coefficients);
+        self.regularization * norm + loss / self.total
     }
 
-    /// gap / max(|P|, |D|, 1e-12 · mean‖û‖²).
+    /// gap / max(|P|, |D|, 1e-12 · mean ûᵀΘû).
     pub(crate) fn relative(&self, gap: f64, primal: f64, dual: f64) -> f64 {
         if gap == 0.0 { 0.0 } else { gap / self.scale(primal, dual) }
     }
@@ -281,7 +422,8 @@ impl Problem {
     ) -> Result<Certified, Error> {
         let coefficients = self.coefficients(responses.view());
         let desired = self.desired(operator, &coefficients)?;
-        let certificate = self.certificate(&responses, &coefficients, &desired);
+        let decided = self.decide(&desired, None)?.decisions;
+        let certificate = self.certificate(&responses, &coefficients, &desired, &decided);
         if !(certificate.gap.is_finite() && certificate.primal.is_finite()) {
             return Err(Error::Numerical {
                 what: format!(
@@ -304,38 +446,54 @@ impl Problem {
     ) -> Result<Certified, Error> {
         let responses = certified.responses.clone();
         let desired = self.desired(operator, &coefficients)?;
+        let decided = self.decide(&desired, None)?.decisions;
         let difference = &coefficients - &self.coefficients(responses.view());
         let mut image = Array2::zeros(difference.dim());
         operator.exact().apply(difference.view(), image.view_mut())?;
         // (Q) and D belong to the responses, P to the coefficients.
         let Certificate { objective, dual, .. } = certified.certificate;
-        let primal = self.primal(&coefficients, &desired);
+        let primal = self.primal(&coefficients, &desired, &decided);
         let distance = dot(slice(&difference), slice(&image)).max(0.0);
-        let gap = self.regularization * distance + self.mean_gap(&responses, &desired);
+        let gap = self.regularization * distance + self.mean_gap(&responses, &desired, &decided);
         let relative_gap = self.relative(gap, primal, dual);
         let certificate = Certificate { objective, primal, dual, gap, relative_gap };
         Ok(Certified { responses, coefficients, desired, certificate })
     }
 
-    /// The certificate of a feasible point with its own coefficients α = (û − x)/λ and desired decisions g = Kα.
+    /// The certificate of a feasible point with its own coefficients α = (û − x)/λ, desired decisions g = Kα and X(g).
     pub(crate) fn certificate(
         &self,
         responses: &Array2<f64>,
         coefficients: &Array2<f64>,
         desired: &Array2<f64>,
+        decided: &Array2<f64>,
     ) -> Certificate {
-        let x = slice(responses);
-        let n = self.n_total as f64;
         // λ²/(kN²) = k turns the second term of (Q) into k‖α‖²_K, in a block k(‖α‖²_K + 2⟨α, c⟩).
         let norm = dot(slice(coefficients), slice(desired)) + self.offset_product(coefficients);
-        let objective = dot(x, x) / n + self.regularization * norm;
-        let primal = self.primal(coefficients, desired);
+        let square = dot(slice(responses), slice(&self.theta_times(responses)));
+        let objective = square / self.total + self.regularization * norm;
+        let primal = self.primal(coefficients, desired, decided);
         let dual = self.mean_square - objective;
-        let gap = self.mean_gap(responses, desired);
+        let gap = self.mean_gap(responses, desired, decided);
         Certificate { objective, primal, dual, gap, relative_gap: self.relative(gap, primal, dual) }
     }
 
-    /// mean‖û‖².
+    /// The point in the units of the data: without the factors √w that weighted problems are solved with.
+    pub(crate) fn without_weights(&self, mut certified: Certified) -> Certified {
+        if let Some(roots) = &self.roots {
+            let scale = |array: &mut Array2<f64>, factor: &dyn Fn(f64) -> f64| {
+                for mut row in array.rows_mut() {
+                    row.iter_mut().zip(roots).for_each(|(v, root)| *v *= factor(*root));
+                }
+            };
+            scale(&mut certified.responses, &|root| 1.0 / root);
+            scale(&mut certified.desired, &|root| 1.0 / root);
+            scale(&mut certified.coefficients, &|root| root);
+        }
+        certified
+    }
+
+    /// mean ûᵀΘû.
     pub fn mean_square(&self) -> f64 {
         self.mean_square
     }
@@ -387,7 +545,7 @@ mod tests {
         ) {
             let (problem, operator) = setup(n, dim, k, seed);
             let any = Array2::from_shape_fn((dim, n), |(j, i)| (i as f64 * 1.3 + j as f64 + seed).cos());
-            let responses = problem.responses(any.view());
+            let responses = problem.responses(any.view()).unwrap();
             let certified = problem.certify(&operator, responses).unwrap();
             let c = certified.certificate;
             prop_assert!(c.gap >= 0.0);
@@ -401,7 +559,8 @@ mod tests {
             prop_assert!(p.gap >= 0.0);
             prop_assert!((p.primal - p.dual - p.gap).abs() <= 1e-12 * scale, "{p:?}");
             prop_assert!((p.objective - c.objective).abs() <= 1e-12 * scale);
-            let shares = problem.gap_shares(certified.responses.view(), certified.desired.view());
+            let decided = problem.decide(&certified.desired, None).unwrap().decisions;
+            let shares = problem.gap_shares(&certified.responses, &certified.desired, &decided);
             let mean = shares.iter().sum::<f64>() / n as f64;
             prop_assert!((mean - c.gap).abs() <= 1e-12 * c.gap.max(1e-300));
         }

@@ -7,6 +7,7 @@
 //! factorised instead.
 
 use super::Preconditioner;
+use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::linalg::dense::{
     back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
@@ -164,7 +165,8 @@ impl<'a> Direct<'a> {
 }
 
 impl Preconditioner for Direct<'_> {
-    fn update(&mut self, free: ArrayView2<'_, bool>) -> Result<(), Error> {
+    fn update(&mut self, faces: &Faces) -> Result<(), Error> {
+        let free = faces.mask();
         let n = self.n;
         let stale: Vec<usize> = (0..self.dimensions.len())
             .filter(|&j| !free.row(j).iter().eq(&self.dimensions[j].free))
@@ -326,7 +328,7 @@ mod tests {
             let mut direct = Direct::new(&operator, ridge, 3).unwrap();
             for rule in rules {
                 let free = Array2::from_shape_fn((3, n), |(j, i)| rule[j](i));
-                direct.update(free.view()).unwrap();
+                direct.update(&Faces::Box(free.clone())).unwrap();
                 let w = Array2::from_shape_fn((3, n), |(j, i)| {
                     if free[[j, i]] { ((i + j) as f64).sin() } else { 0.0 }
                 });

@@ -1,14 +1,17 @@
-//! Preconditioners for K_FF + λI: exact ones where K can be factorised, and beyond that low-rank factors of K by random
+//! Preconditioners for K_FF + λI and, where decision sets are polyhedra, RᵀKR + λI: exact ones where K can be factorised, and beyond that low-rank factors of K by random
 //! pivoting, inverted by Woodbury's identity.
 
+mod coupled;
 mod direct;
 mod low_rank;
 mod woodbury;
 
+pub(crate) use coupled::Coupled;
 pub(crate) use direct::Direct;
 pub use low_rank::{LowRank, RankLimits};
 pub(crate) use woodbury::Woodbury;
 
+use crate::decision_set::Faces;
 use crate::error::Error;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -16,7 +19,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 pub(crate) struct Identity;
 
 impl Preconditioner for Identity {
-    fn update(&mut self, _: ArrayView2<'_, bool>) -> Result<(), Error> {
+    fn update(&mut self, _: &Faces) -> Result<(), Error> {
         Ok(())
     }
 
@@ -25,12 +28,12 @@ impl Preconditioner for Identity {
     }
 }
 
-/// An approximation of (K_FF + λI)⁻¹, symmetric and positive definite, for the free samples F of each dimension.
+/// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of every sample's face.
 pub(crate) trait Preconditioner {
-    /// Follows new sets of free samples, one a dimension (n_dimensions × n_samples).
-    fn update(&mut self, free: ArrayView2<'_, bool>) -> Result<(), Error>;
+    /// Follows new faces.
+    fn update(&mut self, faces: &Faces) -> Result<(), Error>;
 
-    /// Applies it for the listed dimensions; v and out are dimensions.len() × n_samples and v is zero outside F, as
-    /// out will be.
-    fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
+    /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of polyhedra the one system of all
+    /// rows. Both are in the coordinates of the faces, zero beyond the free ones.
+    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
 }

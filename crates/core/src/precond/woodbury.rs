@@ -5,6 +5,7 @@
 
 use super::Preconditioner;
 use super::low_rank::LowRank;
+use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::kernel::panels::{BLOCK, STRIP};
 use crate::linalg::aligned::Aligned;
@@ -60,7 +61,8 @@ impl Woodbury {
 }
 
 impl Preconditioner for Woodbury {
-    fn update(&mut self, free: ArrayView2<'_, bool>) -> Result<(), Error> {
+    fn update(&mut self, faces: &Faces) -> Result<(), Error> {
+        let free = faces.mask();
         let rank = self.factor.rank();
         for j in 0..self.dimensions.len() {
             let now = free.row(j).to_vec();
@@ -257,7 +259,7 @@ mod tests {
         ];
         for rule in rules {
             let free = Array2::from_shape_fn((3, n), |(j, i)| rule[j](i));
-            preconditioner.update(free.view()).unwrap();
+            preconditioner.update(&Faces::Box(free.clone())).unwrap();
             let w = Array2::from_shape_fn((3, n), |(j, i)| {
                 if free[[j, i]] { ((i + j) as f64).sin() } else { 0.0 }
             });

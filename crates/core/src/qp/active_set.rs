@@ -151,6 +151,11 @@ impl ActiveSet {
         self.metric.dim() - self.factor.rank()
     }
 
+    /// R, n × `free_dim`, column by column: what [`write_basis`](Self::write_basis) writes.
+    pub fn basis(&self) -> &[f64] {
+        self.factor.free_basis()
+    }
+
     /// Writes R to the first n·`free_dim` numbers of `out`, column by column: RᵀΘR = I, and the working rows vanish on R.
     ///
     /// RRᵀ is the derivative of the solution in g.

@@ -1,109 +1,139 @@
-//! Preconditioned conjugate gradients for (K_FF + λI) d = b, all dimensions of a box side by side.
+//! Preconditioned conjugate gradients for (RᵀKR + λI) c = b in the free directions of every sample's face.
 //!
-//! Each dimension has its own free samples F and its own scalars; they share the products with K. The image K d over
-//! *all* samples comes along for nothing, since every product computes it: the line search needs it.
+//! For boxes R selects the samples strictly inside, and every dimension is a system of its own with its own scalars; for
+//! polyhedra all dimensions are one system. Systems share the products with K. The image K R c over *all* samples comes along for
+//! nothing, since every product computes it: the line search needs it.
 
 use super::observer::Observer;
+use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
 use crate::precond::Preconditioner;
-use ndarray::{Array2, ArrayView2, Axis};
+use crate::problem::slice;
+use ndarray::{Array2, Axis, s};
 
 pub(crate) struct Solution {
-    /// d, zero outside F.
+    /// R c, over all samples.
     pub(crate) direction: Array2<f64>,
-    /// K d over all samples.
+    /// K R c over all samples.
     pub(crate) image: Array2<f64>,
     pub(crate) products: usize,
     /// False where the observer stopped it.
     pub(crate) finished: bool,
-    /// Whether a direction was met along which K_FF + λI does not curve upwards.
+    /// Whether a direction was met along which the matrix does not curve upwards.
     pub(crate) indefinite: bool,
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one linear system, named")]
-/// Solves to ‖residual‖ ≤ `targets` in each dimension. `rhs` is zero outside `free`.
-pub(crate) fn solve(
-    operator: &dyn KernelOperator,
-    preconditioner: &dyn Preconditioner,
-    free: ArrayView2<'_, bool>,
-    ridge: f64,
-    rhs: Array2<f64>,
-    targets: &[f64],
-    max_products: usize,
-    observer: &mut dyn Observer,
-) -> Result<Solution, Error> {
-    let shape = rhs.dim();
-    let mut direction = Array2::zeros(shape);
-    let mut image = Array2::zeros(shape);
-    let row = |a: &Array2<f64>, j: usize| -> Vec<f64> { a.row(j).to_vec() };
-    let mut active: Vec<usize> =
-        (0..shape.0).filter(|&j| dot(&row(&rhs, j), &row(&rhs, j)).sqrt() > targets[j]).collect();
-    if active.is_empty() {
-        return Ok(Solution { direction, image, products: 0, finished: true, indefinite: false });
+/// The matrix RᵀKR + λI.
+pub(crate) struct System<'a> {
+    pub(crate) operator: &'a dyn KernelOperator,
+    pub(crate) preconditioner: &'a dyn Preconditioner,
+    pub(crate) faces: &'a Faces,
+    pub(crate) ridge: f64,
+}
+
+impl System<'_> {
+    /// Rows that belong to one system, of `n` in all.
+    fn rows_each(&self, n: usize) -> usize {
+        if self.faces.is_separate() { 1 } else { n }
     }
-    let mut residual = rhs.select(Axis(0), &active);
-    let mut z = Array2::zeros(residual.dim());
-    preconditioner.apply(&active, residual.view(), z.view_mut());
-    let mut p = z.clone();
-    let mut rho: Vec<f64> =
-        (0..active.len()).map(|c| dot(&row(&residual, c), &row(&z, c))).collect();
-    let (mut products, mut indefinite) = (0, false);
-    while !active.is_empty() && products < max_products {
-        if observer.poll().is_break() {
-            return Ok(Solution { direction, image, products, finished: false, indefinite });
-        }
-        let mut q = Array2::zeros(p.dim());
-        operator.apply(p.view(), q.view_mut())?;
-        products += 1;
-        let mut keep = Vec::new();
-        for (c, &j) in active.iter().enumerate() {
-            let inside = free.row(j);
-            let (p, q) = (p.row(c), q.row(c));
-            let curvature: f64 =
-                (0..shape.1).filter(|&i| inside[i]).map(|i| p[i] * (q[i] + ridge * p[i])).sum();
-            if curvature <= 0.0 || !curvature.is_finite() {
-                // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
-                indefinite = true;
-                if operator.is_exact() {
-                    continue;
-                }
-                return Ok(Solution { direction, image, products, finished: true, indefinite });
-            }
-            let a = rho[c] / curvature;
-            let mut norm = 0.0;
-            for i in 0..shape.1 {
-                image[[j, i]] += a * q[i];
-                if inside[i] {
-                    direction[[j, i]] += a * p[i];
-                    let r = &mut residual[[c, i]];
-                    *r -= a * (q[i] + ridge * p[i]);
-                    norm += *r * *r;
-                }
-            }
-            if norm.sqrt() > targets[j] {
-                keep.push(c);
-            }
-        }
-        if keep.len() < active.len() {
-            active = keep.iter().map(|&c| active[c]).collect();
-            residual = residual.select(Axis(0), &keep);
-            p = p.select(Axis(0), &keep);
-            rho = keep.iter().map(|&c| rho[c]).collect();
-            z = Array2::zeros(residual.dim());
-        }
-        if active.is_empty() {
-            break;
-        }
-        preconditioner.apply(&active, residual.view(), z.view_mut());
-        for (c, rho) in rho.iter_mut().enumerate() {
-            let next = dot(&row(&residual, c), &row(&z, c));
-            let beta = next / *rho;
-            *rho = next;
-            let z = z.row(c);
-            p.row_mut(c).zip_mut_with(&z, |p, z| *p = z + beta * *p);
-        }
+
+    /// ‖b‖ of each system.
+    pub(crate) fn norms(&self, b: &Array2<f64>) -> Vec<f64> {
+        let each = self.rows_each(b.nrows());
+        (0..b.nrows() / each).map(|c| inner(b, b, c, each).sqrt()).collect()
     }
-    Ok(Solution { direction, image, products, finished: true, indefinite })
+
+    /// Solves to ‖residual‖ ≤ `targets` in each system. `rhs` is in the coordinates of the faces.
+    pub(crate) fn solve(
+        &self,
+        rhs: Array2<f64>,
+        targets: &[f64],
+        max_products: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Solution, Error> {
+        let shape = rhs.dim();
+        let each = self.rows_each(shape.0);
+        let mut found = Array2::zeros(shape);
+        let mut image = Array2::zeros(shape);
+        let norms = self.norms(&rhs);
+        let mut active: Vec<usize> =
+            (0..norms.len()).filter(|&c| norms[c] > targets[c]).collect();
+        let (mut products, mut finished, mut indefinite) = (0, true, false);
+        let rows = |keep: &[usize]| -> Vec<usize> {
+            keep.iter().flat_map(|&c| c * each..(c + 1) * each).collect()
+        };
+        let mut residual = rhs.select(Axis(0), &rows(&active));
+        let mut z = Array2::zeros(residual.dim());
+        self.preconditioner.apply(&active, residual.view(), z.view_mut());
+        let mut p = z.clone();
+        let mut rho: Vec<f64> =
+            (0..active.len()).map(|c| inner(&residual, &z, c, each)).collect();
+        'iterations: while !active.is_empty() && products < max_products {
+            if observer.poll().is_break() {
+                finished = false;
+                break;
+            }
+            let mut full = Array2::zeros(p.dim());
+            self.operator.apply(self.faces.expand(&p).view(), full.view_mut())?;
+            products += 1;
+            let mut q = full.clone();
+            self.faces.reduce(&active, &mut q);
+            q.scaled_add(self.ridge, &p);
+            let mut keep = Vec::new();
+            for (c, &system) in active.iter().enumerate() {
+                let curvature = inner(&p, &q, c, each);
+                if curvature <= 0.0 || !curvature.is_finite() {
+                    // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
+                    indefinite = true;
+                    if self.operator.is_exact() {
+                        continue;
+                    }
+                    break 'iterations;
+                }
+                let a = rho[c] / curvature;
+                let (here, there) = (of(c, each), of(system, each));
+                let add = |out: &mut Array2<f64>, to: &std::ops::Range<usize>, a: f64, v: &Array2<f64>| {
+                    out.slice_mut(s![to.clone(), ..]).scaled_add(a, &v.slice(s![here.clone(), ..]));
+                };
+                add(&mut image, &there, a, &full);
+                add(&mut found, &there, a, &p);
+                add(&mut residual, &here, -a, &q);
+                if inner(&residual, &residual, c, each).sqrt() > targets[system] {
+                    keep.push(c);
+                }
+            }
+            if keep.len() < active.len() {
+                active = keep.iter().map(|&c| active[c]).collect();
+                residual = residual.select(Axis(0), &rows(&keep));
+                p = p.select(Axis(0), &rows(&keep));
+                rho = keep.iter().map(|&c| rho[c]).collect();
+                z = Array2::zeros(residual.dim());
+            }
+            if active.is_empty() {
+                break;
+            }
+            self.preconditioner.apply(&active, residual.view(), z.view_mut());
+            for (c, rho) in rho.iter_mut().enumerate() {
+                let next = inner(&residual, &z, c, each);
+                let beta = next / *rho;
+                *rho = next;
+                let z = z.slice(s![of(c, each), ..]);
+                p.slice_mut(s![of(c, each), ..]).zip_mut_with(&z, |p, z| *p = z + beta * *p);
+            }
+        }
+        let direction = self.faces.expand(&found).into_owned();
+        Ok(Solution { direction, image, products, finished, indefinite })
+    }
+}
+
+fn of(system: usize, each: usize) -> std::ops::Range<usize> {
+    system * each..(system + 1) * each
+}
+
+/// Inner product of the rows of one system.
+fn inner(a: &Array2<f64>, b: &Array2<f64>, system: usize, each: usize) -> f64 {
+    let part = system * each * a.ncols()..(system + 1) * each * a.ncols();
+    dot(&slice(a)[part.clone()], &slice(b)[part])
 }

@@ -43,6 +43,8 @@ pub struct Outcome {
     pub iterations: usize,
     /// Products with the kernel matrix, exact ones included.
     pub kernel_products: usize,
+    /// Small quadratic programs that the active-set method handed to an interior-point solver.
+    pub rescued_decisions: usize,
     /// Seconds spent in the solver.
     pub seconds: f64,
 }

@@ -12,12 +12,12 @@ mod settings;
 pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
 
 use super::clock::Clock;
-use super::newton::{self, Answer, NewtonSettings, Point};
+use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Outcome, Status};
 use crate::error::Error;
 use crate::operator::{KernelOperator, OperatorKind};
-use crate::problem::{Certificate, Problem};
+use crate::problem::{Certificate, Decided, Problem};
 use crate::random::stream;
 use ndarray::{Array2, Axis};
 use selection::Selector;
@@ -42,20 +42,25 @@ pub fn solve(
     let checked = settings.check(problem.n_samples())?;
     let mut clock = Clock::new(settings.time_limit, observer);
     let shape = problem.decisions().dim();
+    let desired = Array2::zeros(shape);
     let mut sso = Sso {
         problem,
         operator,
         settings,
         kind,
         seed,
-        responses: problem.responses(Array2::zeros(shape).view()),
+        responses: problem.responses(Array2::zeros(shape).view())?,
         coefficients: Array2::zeros(shape),
-        desired: Array2::zeros(shape),
+        decided: problem.decide(&desired, None)?,
+        desired,
+        rescued: 0,
         entries: 0.0,
     };
     sso.coefficients = problem.coefficients(sso.responses.view());
     let started = sso.initialise(&checked, &mut clock)?;
-    sso.run(&checked, started, &mut clock)
+    let mut outcome = sso.run(&checked, started, &mut clock)?;
+    outcome.certified = problem.without_weights(outcome.certified);
+    Ok(outcome)
 }
 
 /// Settings with the problem's size filled in.
@@ -73,6 +78,10 @@ struct Sso<'a> {
     responses: Array2<f64>,
     coefficients: Array2<f64>,
     desired: Array2<f64>,
+    /// X(g).
+    decided: Decided,
+    /// Decisions that the small quadratic programs' fallback had to find.
+    rescued: usize,
     /// Kernel values computed or loaded, in units of a full product's N²/2.
     entries: f64,
 }
@@ -85,9 +94,9 @@ impl Sso<'_> {
             // outside its set, α is not zero and g takes a product.
             Initialization::Expert => self.refresh()?,
             Initialization::Zero => {
-                let (problem, shape) = (self.problem, self.responses.dim());
-                let limits = problem.limits();
-                self.responses = Array2::from_shape_fn(shape, |(j, _)| limits.clamp(j, 0.0));
+                let problem = self.problem;
+                self.responses.fill(0.0);
+                problem.sets().project_all(&mut self.responses)?;
                 self.coefficients = problem.coefficients(self.responses.view());
                 self.refresh()?;
             }
@@ -102,7 +111,8 @@ impl Sso<'_> {
             }
             Initialization::PaperWarmUp => {
                 self.refresh()?;
-                let start = (self.coefficients.clone(), self.desired.clone());
+                let start =
+                    (self.coefficients.clone(), self.desired.clone(), self.decided.clone());
                 let mut found = self.responses.clone();
                 for part in self.parts(checked.parts) {
                     let samples: Vec<usize> = part.collect();
@@ -111,7 +121,7 @@ impl Sso<'_> {
                     self.desired.fill(0.0);
                     let scale = self.problem.mean_square();
                     let Some(block) = self.solve_block(&samples, scale, clock)? else {
-                        (self.coefficients, self.desired) = start;
+                        (self.coefficients, self.desired, self.decided) = start;
                         return Ok(false);
                     };
                     for (at, &i) in samples.iter().enumerate() {
@@ -139,11 +149,23 @@ impl Sso<'_> {
             self.operator.exact().apply(self.coefficients.view(), self.desired.view_mut())?;
             self.entries += 1.0;
         }
+        self.decide()
+    }
+
+    /// Follows g.
+    fn decide(&mut self) -> Result<(), Error> {
+        self.decided = self.problem.decide(&self.desired, Some(&self.decided.faces))?;
+        self.rescued += self.decided.faces.rescued();
         Ok(())
     }
 
     fn certificate(&self) -> Certificate {
-        self.problem.certificate(&self.responses, &self.coefficients, &self.desired)
+        self.problem.certificate(
+            &self.responses,
+            &self.coefficients,
+            &self.desired,
+            &self.decided.decisions,
+        )
     }
 
     fn run(
@@ -177,7 +199,12 @@ impl Sso<'_> {
             if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
                 break Status::Stalled;
             }
-            let (samples, chosen) = selector.select(self.problem, &self.responses, &self.desired);
+            let (samples, chosen) = selector.select(
+                self.problem,
+                &self.responses,
+                &self.desired,
+                &self.decided.decisions,
+            );
             let Some(moved) = self.improve(&samples, clock)? else {
                 break clock.stopped.unwrap_or(Status::Interrupted);
             };
@@ -193,6 +220,7 @@ impl Sso<'_> {
             status,
             iterations: iteration,
             kernel_products: (self.entries + 1.0).ceil() as usize,
+            rescued_decisions: self.rescued,
             seconds: clock.seconds(),
         })
     }
@@ -204,13 +232,9 @@ impl Sso<'_> {
         c: &Certificate,
         clock: &mut Clock<'_>,
     ) {
-        let violations = self.problem.violations(self.responses.view(), self.desired.view());
-        let limits = self.problem.limits();
-        let inside = self
-            .desired
-            .indexed_iter()
-            .filter(|((j, _), g)| limits.lower()[*j] < **g && **g < limits.upper()[*j]);
-        let free = inside.count() as f64 / self.desired.len() as f64;
+        let decided = self.decided.decisions.view();
+        let violations = self.problem.violations(self.responses.view(), decided);
+        let free = self.decided.faces.free_share(self.problem.decision_dim());
         clock.tell(&Iteration {
             iteration,
             objective: c.objective,
@@ -258,6 +282,7 @@ impl Sso<'_> {
             let change = change.select(Axis(1), &moved).as_standard_layout().into_owned();
             self.operator.exact().add_columns(&rows, change.view(), self.desired.view_mut())?;
             self.entries += 2.0 * rows.len() as f64 / self.problem.n_samples() as f64;
+            self.decide()?;
         }
         Ok(Some(moved.len()))
     }
@@ -280,8 +305,9 @@ impl Sso<'_> {
         }
         let problem = self.problem.block(samples, &desired - &inner, scale);
         // The gap of the block alone, before: the target must lie below it and below the tolerance.
-        let responses = problem.responses(coefficients.view());
-        let before = problem.mean_gap(&responses, &desired) / scale;
+        let responses = problem.responses(coefficients.view())?;
+        let decided = problem.decide(&desired, None)?.decisions;
+        let before = problem.mean_gap(&responses, &desired, &decided) / scale;
         let tol = (BLOCK_TOL * before.min(self.settings.tol)).max(LEAST_TOL);
         let newton_settings = NewtonSettings {
             tol,
@@ -289,7 +315,7 @@ impl Sso<'_> {
             time_limit: None,
             max_rank: self.settings.max_rank,
         };
-        let start = Point { coefficients, desired };
+        let start = (coefficients, desired);
         let mut inside = Inside(clock);
         let outcome = newton::solve_from(
             &problem,

@@ -31,6 +31,7 @@ impl Selector {
         problem: &Problem,
         responses: &Array2<f64>,
         desired: &Array2<f64>,
+        decided: &Array2<f64>,
     ) -> (Vec<usize>, usize) {
         let n = problem.n_samples();
         let by_rule = match self.rule {
@@ -41,7 +42,7 @@ impl Selector {
             }
             Selection::Random => Vec::new(),
             Selection::Violation => {
-                let shares = problem.gap_shares(responses.view(), desired.view());
+                let shares = problem.gap_shares(responses, desired, decided);
                 let n_greedy = ((GREEDY * self.block as f64).ceil() as usize).min(n);
                 let mut order: Vec<usize> = (0..n).collect();
                 order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
@@ -83,14 +84,11 @@ impl Selector {
 
 /// Samples strictly inside their set with ‖x_i − g_i‖² above a tenth of the largest of all samples, held by a limit or not.
 fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
-    let (n, dim, limits) = (problem.n_samples(), problem.decision_dim(), problem.limits());
+    let (n, dim) = (problem.n_samples(), problem.decision_dim());
     let violations: Vec<f64> = (0..n)
         .map(|i| (0..dim).map(|j| (responses[[j, i]] - desired[[j, i]]).powi(2)).sum())
         .collect();
     let largest = violations.iter().copied().fold(0.0, f64::max);
-    let inside = |i: usize| {
-        (0..dim)
-            .all(|j| limits.lower()[j] < responses[[j, i]] && responses[[j, i]] < limits.upper()[j])
-    };
+    let inside = |i: usize| problem.sets().is_inside(i, &responses.column(i).to_vec());
     (0..n).filter(|&i| inside(i) && violations[i] > ABOVE * largest).collect()
 }

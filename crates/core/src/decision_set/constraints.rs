@@ -1,0 +1,266 @@
+//! Limits as data brings them: for all samples at once, or one set a sample.
+
+use crate::error::Error;
+use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Dimension, Ix1, Ix2, Ix3};
+
+/// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each either for all samples
+/// (its first axis has length one) or one a sample.
+///
+/// Bounds may be infinite where that means no limit; everything else is finite.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constraints {
+    pub(super) inequalities: Option<Rows>,
+    pub(super) equalities: Option<Rows>,
+    pub(super) lower: Option<Array2<f64>>,
+    pub(super) upper: Option<Array2<f64>>,
+}
+
+/// matrix (1 or N × m × n) with its bound (1 or N × m).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rows {
+    pub(super) matrix: Array3<f64>,
+    pub(super) bound: Array2<f64>,
+}
+
+impl Rows {
+    fn new(
+        names: (&'static str, &'static str),
+        matrix: ArrayD<f64>,
+        bound: ArrayD<f64>,
+        equal: bool,
+    ) -> Result<Self, Error> {
+        let matrix = match matrix.ndim() {
+            2 => fixed::<Ix2>(matrix).insert_axis(Axis(0)),
+            3 => fixed::<Ix3>(matrix),
+            _ => return shape(names.0, &matrix, "rows × decision dimensions, or one such matrix a sample"),
+        };
+        let bound = match bound.ndim() {
+            1 => fixed::<Ix1>(bound).insert_axis(Axis(0)),
+            2 => fixed::<Ix2>(bound),
+            _ => return shape(names.1, &bound, "one number a row, or one such list a sample"),
+        };
+        if matrix.shape()[1] != bound.ncols() {
+            return Err(Error::RowCount {
+                left: names.0,
+                left_rows: matrix.shape()[1],
+                right: names.1,
+                right_rows: bound.ncols(),
+            });
+        }
+        if let Some(((sample, row, column), value)) =
+            matrix.indexed_iter().find(|(_, v)| !v.is_finite())
+        {
+            let (what, value) = (names.0, *value);
+            return Err(Error::Constraint { what, sample, row, column: Some(column), value });
+        }
+        // +∞ on the right is no limit; −∞ no decision can meet, and an equality needs a number.
+        let bad = |v: f64| v.is_nan() || v == f64::NEG_INFINITY || (equal && v.is_infinite());
+        if let Some(((sample, row), value)) = bound.indexed_iter().find(|(_, v)| bad(**v)) {
+            let (what, value) = (names.1, *value);
+            return Err(Error::Constraint { what, sample, row, column: None, value });
+        }
+        Ok(Self { matrix, bound })
+    }
+
+    fn select(&self, samples: &[usize]) -> Self {
+        Self { matrix: pick(&self.matrix, samples), bound: pick(&self.bound, samples) }
+    }
+}
+
+/// An array of a number of axes that was checked.
+fn fixed<D: Dimension>(array: ArrayD<f64>) -> ndarray::Array<f64, D> {
+    array.into_dimensionality().expect("the number of axes was matched")
+}
+
+fn shape<T>(what: &'static str, found: &ArrayD<f64>, expected: &'static str) -> Result<T, Error> {
+    let found = found.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(" × ");
+    Err(Error::Shape { what, found, expected })
+}
+
+/// The listed samples of an array that is for all of them (first axis of length one) or one a sample.
+fn pick<D: Dimension + ndarray::RemoveAxis>(
+    array: &ndarray::Array<f64, D>,
+    samples: &[usize],
+) -> ndarray::Array<f64, D> {
+    if array.shape()[0] == 1 { array.clone() } else { array.select(Axis(0), samples) }
+}
+
+impl Constraints {
+    /// No limits yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds matrix·u ≤ bound: `matrix` rows × n or N × rows × n, `bound` rows or N × rows.
+    pub fn with_inequalities(
+        mut self,
+        matrix: impl Into<ArrayD<f64>>,
+        bound: impl Into<ArrayD<f64>>,
+    ) -> Result<Self, Error> {
+        self.inequalities = Some(Rows::new(("M", "W"), matrix.into(), bound.into(), false)?);
+        Ok(self)
+    }
+
+    /// Adds matrix·u = bound, shaped as inequalities are.
+    pub fn with_equalities(
+        mut self,
+        matrix: impl Into<ArrayD<f64>>,
+        bound: impl Into<ArrayD<f64>>,
+    ) -> Result<Self, Error> {
+        self.equalities = Some(Rows::new(("M_eq", "W_eq"), matrix.into(), bound.into(), true)?);
+        Ok(self)
+    }
+
+    /// Adds lower ≤ u, with n limits or N × n.
+    pub fn with_lower(mut self, lower: impl Into<ArrayD<f64>>) -> Result<Self, Error> {
+        self.lower = Some(side("lower", lower.into(), f64::INFINITY)?);
+        Ok(self)
+    }
+
+    /// Adds u ≤ upper, with n limits or N × n.
+    pub fn with_upper(mut self, upper: impl Into<ArrayD<f64>>) -> Result<Self, Error> {
+        self.upper = Some(side("upper", upper.into(), f64::NEG_INFINITY)?);
+        Ok(self)
+    }
+
+    /// {u ≥ 0, Σu = total}.
+    pub fn simplex(decision_dim: usize, total: f64) -> Result<Self, Error> {
+        Self::new()
+            .with_lower(Array1::zeros(decision_dim).into_dyn())?
+            .with_equalities(
+                Array2::ones((1, decision_dim)).into_dyn(),
+                Array1::from_elem(1, total).into_dyn(),
+            )
+    }
+
+    /// {0 ≤ u ≤ cap, pricesᵀu ≤ budget}.
+    pub fn budget(prices: &[f64], budget: f64, cap: f64) -> Result<Self, Error> {
+        let n = prices.len();
+        let row = Array2::from_shape_fn((1, n), |(_, j)| prices[j]);
+        Self::new()
+            .with_lower(Array1::zeros(n).into_dyn())?
+            .with_upper(Array1::from_elem(n, cap).into_dyn())?
+            .with_inequalities(row.into_dyn(), Array1::from_elem(1, budget).into_dyn())
+    }
+
+    /// Those of the listed samples, in their order.
+    #[must_use]
+    pub fn select(&self, samples: &[usize]) -> Self {
+        let side = |a: &Option<Array2<f64>>| a.as_ref().map(|a| pick(a, samples));
+        Self {
+            inequalities: self.inequalities.as_ref().map(|r| r.select(samples)),
+            equalities: self.equalities.as_ref().map(|r| r.select(samples)),
+            lower: side(&self.lower),
+            upper: side(&self.upper),
+        }
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Samples it has sets for: none where every part is for all of them.
+    pub fn n_samples(&self) -> Option<usize> {
+        self.lengths().into_iter().map(|(_, length)| length).find(|&length| length != 1)
+    }
+
+    /// Checks that every part is for all samples or for `n_samples`, and for decisions of length `decision_dim`.
+    pub fn check(&self, n_samples: usize, decision_dim: usize) -> Result<(), Error> {
+        for (what, length) in self.lengths() {
+            if length != 1 && length != n_samples {
+                return Err(Error::RowCount {
+                    left: what,
+                    left_rows: length,
+                    right: "signals",
+                    right_rows: n_samples,
+                });
+            }
+        }
+        let widths = [
+            ("M", self.inequalities.as_ref().map(|r| r.matrix.shape()[2])),
+            ("M_eq", self.equalities.as_ref().map(|r| r.matrix.shape()[2])),
+            ("lower", self.lower.as_ref().map(Array2::ncols)),
+            ("upper", self.upper.as_ref().map(Array2::ncols)),
+        ];
+        for (what, width) in widths {
+            if let Some(found) = width.filter(|&width| width != decision_dim) {
+                let owner = "a decision";
+                return Err(Error::Width { what, owner, expected: decision_dim, found });
+            }
+        }
+        Ok(())
+    }
+
+    fn lengths(&self) -> Vec<(&'static str, usize)> {
+        let mut lengths = Vec::new();
+        for (names, rows) in
+            [(("M", "W"), &self.inequalities), (("M_eq", "W_eq"), &self.equalities)]
+        {
+            if let Some(rows) = rows {
+                lengths.push((names.0, rows.matrix.shape()[0]));
+                lengths.push((names.1, rows.bound.nrows()));
+            }
+        }
+        for (name, side) in [("lower", &self.lower), ("upper", &self.upper)] {
+            lengths.extend(side.as_ref().map(|side| (name, side.nrows())));
+        }
+        lengths
+    }
+}
+
+/// Limits of one side: NaN and the infinity that excludes everything are refused.
+fn side(what: &'static str, limits: ArrayD<f64>, excludes: f64) -> Result<Array2<f64>, Error> {
+    let limits = match limits.ndim() {
+        1 => fixed::<Ix1>(limits).insert_axis(Axis(0)),
+        2 => fixed::<Ix2>(limits),
+        _ => return shape(what, &limits, "one number a dimension, or one such list a sample"),
+    };
+    match limits.indexed_iter().find(|(_, v)| v.is_nan() || **v == excludes) {
+        Some(((sample, column), &value)) => {
+            Err(Error::Constraint { what, sample, row: 0, column: Some(column), value })
+        }
+        None => Ok(limits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let new = Constraints::new;
+        let matrix = array![[1.0, 2.0], [0.0, 1.0]];
+        assert!(matches!(
+            new().with_inequalities(matrix.clone(), array![1.0, 2.0, 3.0]),
+            Err(Error::RowCount { left: "M", left_rows: 2, right: "W", right_rows: 3 })
+        ));
+        assert!(matches!(
+            new().with_inequalities(array![1.0, 2.0], array![1.0]),
+            Err(Error::Shape { what: "M", .. })
+        ));
+        assert!(matches!(
+            new().with_inequalities(array![[1.0, f64::NAN]], array![1.0]),
+            Err(Error::Constraint { what: "M", row: 0, column: Some(1), .. })
+        ));
+        assert!(new().with_inequalities(matrix.clone(), array![1.0, f64::NEG_INFINITY]).is_err());
+        assert!(new().with_equalities(matrix.clone(), array![1.0, f64::INFINITY]).is_err());
+        assert!(new().with_lower(array![f64::INFINITY]).is_err());
+        assert!(new().with_upper(array![f64::NAN]).is_err());
+        let given = new().with_inequalities(matrix, array![1.0, f64::INFINITY]).unwrap();
+        given.check(7, 2).unwrap();
+        assert!(matches!(
+            given.check(7, 3),
+            Err(Error::Width { what: "M", expected: 3, found: 2, .. })
+        ));
+        let five = given.with_lower(Array2::zeros((5, 2))).unwrap();
+        assert_eq!(five.n_samples(), Some(5));
+        assert!(matches!(
+            five.check(7, 2),
+            Err(Error::RowCount { left: "lower", left_rows: 5, right_rows: 7, .. })
+        ));
+        assert_eq!(five.select(&[4, 1]).n_samples(), Some(2));
+    }
+}

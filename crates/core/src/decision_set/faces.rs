@@ -1,0 +1,191 @@
+//! On which face of its set each decision lies, and which directions that leaves free.
+//!
+//! The derivative of X(g) in g is D = RRᵀ with RᵀΘR = I, R spanning the directions along the face. For a box R selects the
+//! dimensions strictly inside. Newton's method works in the coordinates c of those directions, v = Rc: for every sample as
+//! many numbers as there are decision dimensions, those beyond the free ones zero.
+
+use crate::qp::{ActiveSet, Metric};
+use ndarray::{Array2, ArrayView2, Axis, Zip};
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+/// The faces of all samples.
+#[derive(Clone, Debug)]
+pub(crate) enum Faces {
+    /// Whether each coordinate lies strictly inside its limits, n × n_samples.
+    Box(Array2<bool>),
+    /// One face a sample.
+    Polyhedral(Vec<Face>),
+}
+
+/// One sample's face of a polyhedron.
+#[derive(Clone, Debug)]
+pub(crate) struct Face {
+    /// Independent rows that hold the decision.
+    pub(crate) working: Vec<u32>,
+    /// R, n × free, column-major.
+    pub(crate) basis: Vec<f64>,
+    /// Whether the interior-point method had to help.
+    pub(crate) rescued: bool,
+}
+
+impl Face {
+    pub(super) fn of(solver: &ActiveSet) -> Self {
+        Self {
+            working: solver.working_set().to_vec(),
+            basis: solver.basis().to_vec(),
+            rescued: solver.used_fallback(),
+        }
+    }
+
+    /// D = RRᵀ, n × n.
+    pub(crate) fn derivative(&self, n: usize) -> Vec<f64> {
+        let mut d = vec![0.0; n * n];
+        for column in self.basis.chunks(n) {
+            for (row, a) in d.chunks_mut(n).zip(column) {
+                for (d, b) in row.iter_mut().zip(column) {
+                    *d += a * b;
+                }
+            }
+        }
+        d
+    }
+}
+
+/// A residual taken apart: r = R·inside + bound.
+pub(crate) struct Split {
+    /// In the coordinates of the free directions.
+    pub(crate) inside: Array2<f64>,
+    /// What no free direction reaches.
+    pub(crate) bound: Array2<f64>,
+}
+
+impl Faces {
+    /// Whether the dimensions are systems of their own.
+    pub(crate) fn is_separate(&self) -> bool {
+        matches!(self, Self::Box(_))
+    }
+
+    /// Rows that held sample `i`'s decision.
+    pub(crate) fn working(&self, i: usize) -> &[u32] {
+        match self {
+            Self::Box(_) => &[],
+            Self::Polyhedral(faces) => &faces[i].working,
+        }
+    }
+
+    /// The mask of a box.
+    pub(crate) fn mask(&self) -> ArrayView2<'_, bool> {
+        match self {
+            Self::Box(free) => free.view(),
+            Self::Polyhedral(_) => unreachable!("asked of boxes only"),
+        }
+    }
+
+    /// Share of directions that are free.
+    pub(crate) fn free_share(&self, decision_dim: usize) -> f64 {
+        match self {
+            Self::Box(free) => free.iter().filter(|f| **f).count() as f64 / free.len() as f64,
+            Self::Polyhedral(faces) => {
+                let free: usize = faces.iter().map(|f| f.basis.len() / decision_dim).sum();
+                free as f64 / (faces.len() * decision_dim) as f64
+            }
+        }
+    }
+
+    /// Decisions that the interior-point method had to find.
+    pub(crate) fn rescued(&self) -> usize {
+        match self {
+            Self::Box(_) => 0,
+            Self::Polyhedral(faces) => faces.iter().filter(|f| f.rescued).count(),
+        }
+    }
+
+    /// r = R·inside + bound with inside = RᵀΘr.
+    pub(crate) fn split(&self, metric: &Metric, residual: &Array2<f64>) -> Split {
+        match self {
+            Self::Box(free) => {
+                let part = |keep: bool| {
+                    let mut part = residual.clone();
+                    part.zip_mut_with(free, |r, f| *r = if *f == keep { *r } else { 0.0 });
+                    part
+                };
+                Split { inside: part(true), bound: part(false) }
+            }
+            Self::Polyhedral(faces) => {
+                let n = residual.nrows();
+                let mut inside = residual.clone();
+                in_place(&mut inside, faces, |face, v, out| {
+                    let mut weighted = vec![0.0; n];
+                    metric.apply(v, &mut weighted);
+                    transposed(face, n, &weighted, out);
+                });
+                let bound = residual - &*self.expand(&inside);
+                Split { inside, bound }
+            }
+        }
+    }
+
+    /// v ← Rᵀv, for the listed systems of a box or for all dimensions of polyhedra.
+    pub(crate) fn reduce(&self, systems: &[usize], v: &mut Array2<f64>) {
+        match self {
+            Self::Box(free) => {
+                for (mut v, &j) in v.rows_mut().into_iter().zip(systems) {
+                    let free = free.index_axis(Axis(0), j);
+                    Zip::from(&mut v).and(&free).for_each(|v, f| *v = if *f { *v } else { 0.0 });
+                }
+            }
+            Self::Polyhedral(faces) => {
+                let n = v.nrows();
+                in_place(v, faces, |face, v, out| transposed(face, n, v, out));
+            }
+        }
+    }
+
+    /// R c.
+    pub(crate) fn expand<'a>(&self, c: &'a Array2<f64>) -> Cow<'a, Array2<f64>> {
+        match self {
+            Self::Box(_) => Cow::Borrowed(c),
+            Self::Polyhedral(faces) => {
+                let n = c.nrows();
+                let mut v = c.clone();
+                in_place(&mut v, faces, |face, c, out| {
+                    out.fill(0.0);
+                    for (column, c) in face.basis.chunks(n).zip(c) {
+                        out.iter_mut().zip(column).for_each(|(out, b)| *out += b * c);
+                    }
+                });
+                Cow::Owned(v)
+            }
+        }
+    }
+}
+
+/// out = Rᵀv, zeros beyond.
+fn transposed(face: &Face, n: usize, v: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    for (out, column) in out.iter_mut().zip(face.basis.chunks(n)) {
+        *out = column.iter().zip(v).map(|(b, v)| b * v).sum();
+    }
+}
+
+/// Samples one task turns.
+const TASK: usize = 512;
+
+/// Replaces each sample's column of `v` by what `turn` makes of it.
+fn in_place(
+    v: &mut Array2<f64>,
+    faces: &[Face],
+    turn: impl Fn(&Face, &[f64], &mut [f64]) + Sync,
+) {
+    let n = v.nrows();
+    let parts: Vec<_> = v.axis_chunks_iter_mut(Axis(1), TASK).zip(faces.chunks(TASK)).collect();
+    parts.into_par_iter().for_each(|(mut part, faces)| {
+        let (mut old, mut new) = (vec![0.0; n], vec![0.0; n]);
+        for (mut column, face) in part.columns_mut().into_iter().zip(faces) {
+            old.iter_mut().zip(&column).for_each(|(old, v)| *old = *v);
+            turn(face, &old, &mut new);
+            column.iter_mut().zip(&new).for_each(|(v, new)| *v = *new);
+        }
+    });
+}

@@ -1,0 +1,244 @@
+//! (λI + RᵀBᵀBR)⁻¹ for polyhedra, where the dimensions are one system.
+//!
+//! K ≈ BᵀB acts on every dimension alike, so with D_i = R_iR_iᵀ Woodbury's identity reads
+//! (v − RᵀBᵀ S⁻¹ B R v)/λ, S = λI + Σ_i D_i ⊗ b_ib_iᵀ, a matrix of rank · dimensions rows. Its blocks Σ_i (D_i)_jl b_ib_iᵀ follow
+//! the faces by the samples whose D_i changed.
+
+use super::Preconditioner;
+use super::low_rank::LowRank;
+use crate::decision_set::{Face, Faces};
+use crate::error::Error;
+use crate::linalg::dense::{add_product_rows, cholesky_on_all_cores, cholesky_solve};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use rayon::prelude::*;
+
+/// Samples whose columns of B are gathered at a time.
+const GATHERED: usize = 1024;
+/// Samples of one task in products with B.
+const TASK: usize = 512;
+
+pub(crate) struct Coupled {
+    /// B, sample by sample: n_samples × rank.
+    factor: Vec<f64>,
+    rank: usize,
+    n_samples: usize,
+    dim: usize,
+    ridge: f64,
+    faces: Faces,
+    /// D_i of every sample, n × n each; empty before the first update.
+    derivatives: Vec<Vec<f64>>,
+    /// Σ_i (D_i)_jl b_ib_iᵀ for j ≥ l, rank × rank each, in the order (0,0), (1,0), (1,1), (2,0) …
+    blocks: Vec<Vec<f64>>,
+    /// Cholesky factor of S, column-major.
+    cholesky: Vec<f64>,
+}
+
+impl Coupled {
+    pub(crate) fn new(factor: LowRank, ridge: f64, dim: usize) -> Self {
+        let (rank, n_samples) = (factor.rank(), factor.n_samples());
+        let mut by_sample = vec![0.0; n_samples * rank];
+        for first in (0..n_samples).step_by(GATHERED) {
+            let samples: Vec<usize> = (first..(first + GATHERED).min(n_samples)).collect();
+            let rows = factor.gather(&samples);
+            for (at, &i) in samples.iter().enumerate() {
+                for r in 0..rank {
+                    by_sample[i * rank + r] = rows[r * samples.len() + at];
+                }
+            }
+        }
+        Self {
+            factor: by_sample,
+            rank,
+            n_samples,
+            dim,
+            ridge,
+            faces: Faces::Polyhedral(Vec::new()),
+            derivatives: Vec::new(),
+            blocks: vec![vec![0.0; rank * rank]; dim * (dim + 1) / 2],
+            cholesky: Vec::new(),
+        }
+    }
+
+    /// Bytes held, B in f64 included.
+    pub(crate) fn bytes(n_samples: usize, rank: usize, dim: usize) -> u64 {
+        let (rows, faces) = (rank * dim, n_samples * dim * dim);
+        let doubles = n_samples * rank + rank * rank * dim * (dim + 1) / 2 + rows * rows;
+        ((doubles + 2 * faces + 2 * GATHERED * rank) * size_of::<f64>()) as u64
+    }
+
+    /// Adds Σ (D_i − old D_i) ⊗ b_ib_iᵀ over the samples whose face is new.
+    fn follow(&mut self, faces: &[Face]) -> bool {
+        let (dim, rank) = (self.dim, self.rank);
+        let new: Vec<Vec<f64>> = faces.par_iter().map(|face| face.derivative(dim)).collect();
+        let old = std::mem::take(&mut self.derivatives);
+        let changed: Vec<usize> =
+            (0..new.len()).filter(|&i| old.get(i).is_none_or(|old| *old != new[i])).collect();
+        let pairs: Vec<(usize, usize)> =
+            (0..dim).flat_map(|j| (0..=j).map(move |l| (j, l))).collect();
+        for samples in changed.chunks(GATHERED) {
+            let m = samples.len();
+            let gathered: Vec<f64> = samples
+                .iter()
+                .flat_map(|&i| self.factor[i * rank..(i + 1) * rank].to_vec())
+                .collect();
+            self.blocks.par_iter_mut().zip(&pairs).for_each(|(block, &(j, l))| {
+                let at = j * dim + l;
+                let weights: Vec<f64> = samples
+                    .iter()
+                    .map(|&i| new[i][at] - old.get(i).map_or(0.0, |old| old[at]))
+                    .collect();
+                if weights.iter().all(|w| *w == 0.0) {
+                    return;
+                }
+                // (rank × m) · (m × rank), the left factor transposed and weighted.
+                let mut left = vec![0.0; rank * m];
+                for (s, (row, w)) in gathered.chunks(rank.max(1)).zip(&weights).enumerate() {
+                    for (r, b) in row.iter().enumerate() {
+                        left[r * m + s] = w * b;
+                    }
+                }
+                add_product_rows(block, 1.0, &left, &gathered, (rank, rank, m));
+            });
+        }
+        self.derivatives = new;
+        !changed.is_empty()
+    }
+
+    fn factorise(&mut self) -> Result<(), Error> {
+        let (rank, rows) = (self.rank, self.rank * self.dim);
+        let mut shift = self.ridge;
+        loop {
+            let mut matrix = vec![0.0; rows * rows];
+            for j in 0..self.dim {
+                for l in 0..=j {
+                    let block = &self.blocks[j * (j + 1) / 2 + l];
+                    for c in 0..rank {
+                        for r in 0..rank {
+                            // Column l·rank + c, row j·rank + r.
+                            matrix[(l * rank + c) * rows + j * rank + r] = block[r * rank + c];
+                        }
+                    }
+                }
+            }
+            for i in 0..rows {
+                matrix[i * (rows + 1)] += shift;
+            }
+            if cholesky_on_all_cores(&mut matrix, rows) {
+                self.cholesky = matrix;
+                return Ok(());
+            }
+            // Rounding; a larger shift still gives a valid, if weaker, preconditioner.
+            shift *= 10.0;
+            if !shift.is_finite() {
+                let what = "kernel values are too large".to_owned();
+                return Err(Error::Numerical { what });
+            }
+        }
+    }
+}
+
+impl Preconditioner for Coupled {
+    fn update(&mut self, faces: &Faces) -> Result<(), Error> {
+        let Faces::Polyhedral(new) = faces else {
+            unreachable!("boxes have preconditioners of their own")
+        };
+        if self.follow(new) || self.cholesky.is_empty() {
+            self.factorise()?;
+        }
+        self.faces = faces.clone();
+        Ok(())
+    }
+
+    fn apply(&self, _: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        let (dim, rank) = (self.dim, self.rank);
+        let coordinates = v.to_owned();
+        let w = self.faces.expand(&coordinates);
+        // B R v, dimension by dimension; tasks of fixed size, added first to last.
+        let all: Vec<usize> = (0..self.n_samples).collect();
+        let parts: Vec<Vec<f64>> = all
+            .par_chunks(TASK)
+            .map(|samples| {
+                let mut sums = vec![0.0; dim * rank];
+                for &i in samples {
+                    let b = &self.factor[i * rank..(i + 1) * rank];
+                    for (j, sums) in sums.chunks_mut(rank.max(1)).enumerate() {
+                        let w = w[[j, i]];
+                        sums.iter_mut().zip(b).for_each(|(s, b)| *s += w * b);
+                    }
+                }
+                sums
+            })
+            .collect();
+        let mut t = vec![0.0; dim * rank];
+        for part in parts {
+            t.iter_mut().zip(part).for_each(|(t, p)| *t += p);
+        }
+        cholesky_solve(&self.cholesky, dim * rank, &mut t);
+        let mut back = Array2::zeros(v.dim());
+        let columns: Vec<Vec<f64>> = all
+            .par_iter()
+            .map(|&i| {
+                let b = &self.factor[i * rank..(i + 1) * rank];
+                t.chunks(rank.max(1)).map(|t| t.iter().zip(b).map(|(t, b)| t * b).sum()).collect()
+            })
+            .collect();
+        for (i, column) in columns.into_iter().enumerate() {
+            for (j, value) in column.into_iter().enumerate() {
+                back[[j, i]] = value;
+            }
+        }
+        self.faces.reduce(&[0], &mut back);
+        out.assign(&((&coordinates - &back) / self.ridge));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RankLimits;
+    use super::*;
+    use crate::decision_set::{BoxLimits, Constraints, SampleSets};
+    use crate::kernel::Kernel;
+    use crate::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
+    use crate::qp::Metric;
+    use crate::random::stream;
+
+    /// With B of full rank it inverts RᵀKR + λI, as faces change.
+    #[test]
+    fn inverts_the_matrix_of_the_free_directions() {
+        let (n, dim, ridge) = (90, 3, 0.05);
+        let features = Array2::from_shape_fn((n, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.37).sin());
+        let kernel = Kernel::Rbf { gamma: 6.0 };
+        let operator =
+            HostOperator::new(features.view(), kernel, Precision::F64, OperatorKind::Stored)
+                .unwrap();
+        let limits = RankLimits { max_rank: n, enough_trace: 0.0 };
+        let factor = LowRank::build(&operator, limits, &mut stream(3, "pivots"), || true).unwrap();
+        let given = Constraints::simplex(dim, 1.0).unwrap();
+        let sets =
+            SampleSets::new(&BoxLimits::none(dim), Some(&given), n, |i| i).unwrap();
+        let theta = ndarray::array![[2.0, 0.3, 0.0], [0.3, 1.5, 0.1], [0.0, 0.1, 1.1]];
+        let metric = Metric::new(theta.view()).unwrap();
+        let mut preconditioner = Coupled::new(factor, ridge, dim);
+        let mut last = None;
+        for round in 0..3 {
+            let desired = Array2::from_shape_fn((dim, n), |(j, i)| {
+                ((i * 3 + j * 7 + round * (i % 4)) as f64 * 0.9).sin()
+            });
+            let (_, faces) = sets.decide(&metric, &desired, last.as_ref()).unwrap();
+            preconditioner.update(&faces).unwrap();
+            let mut c =
+                Array2::from_shape_fn((dim, n), |(j, i)| ((i + 2 * j) as f64 * 0.7).cos());
+            faces.reduce(&[0], &mut c);
+            let mut image = Array2::zeros((dim, n));
+            operator.apply(faces.expand(&c).view(), image.view_mut()).unwrap();
+            faces.reduce(&[0], &mut image);
+            image.scaled_add(ridge, &c);
+            let mut found = Array2::zeros((dim, n));
+            preconditioner.apply(&[0], image.view(), found.view_mut());
+            let worst = (&found - &c).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            // B is rounded to f32.
+            assert!(worst < 1e-4, "{worst:e}");
+            last = Some(faces);
+        }
+    }
+}
