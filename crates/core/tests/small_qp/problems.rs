@@ -63,8 +63,11 @@ impl Problem {
         let mut rng = stream(index as u64, "small qp");
         let rng = &mut rng;
         let kind = index % KINDS.len();
-        let n =
-            if rng.random_bool(0.9) { rng.random_range(1..=8) } else { rng.random_range(9..=24) };
+        let n = match rng.random_range(0..1000) {
+            0 => rng.random_range(25..=64),
+            1..100 => rng.random_range(9..=24),
+            _ => rng.random_range(1..=8),
+        };
         let metric = metric(n, rng);
         let integers = kind == 4;
         let at: Vec<f64> = (0..n)
