@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const PROBLEMS: usize = 20_000;
-const REPEATS: usize = 5;
+const REPEATS: usize = 25;
 
 struct Problem {
     rows: Vec<f64>,
@@ -56,8 +56,7 @@ fn time(problems: &[Problem], solver: &mut ActiveSet, warm: bool) -> f64 {
     for _ in 0..REPEATS {
         let begun = Instant::now();
         for problem in problems {
-            let set =
-                Constraints { rows: &problem.rows, limits: &problem.limits, equalities: 0 };
+            let set = Constraints { rows: &problem.rows, limits: &problem.limits, equalities: 0 };
             let start: &[u32] = if warm { &problem.warm } else { &[] };
             solver.solve(set, black_box(&problem.g), start).expect("zero lies in the set");
             black_box(solver.solution());
@@ -68,7 +67,10 @@ fn time(problems: &[Problem], solver: &mut ActiveSet, warm: bool) -> f64 {
 }
 
 fn main() {
-    println!("{:>4} {:>4} {:>6} {:>9} {:>9} {:>8} {:>7}", "n", "m", "Θ", "cold ns", "warm ns", "active", "right");
+    println!(
+        "{:>4} {:>4} {:>6} {:>9} {:>9} {:>8} {:>7}",
+        "n", "m", "Θ", "cold ns", "warm ns", "active", "right"
+    );
     for (n, m) in [(6, 12), (3, 13), (20, 60)] {
         for plain in [true, false] {
             let mut rng = stream(11, "small_qp");

@@ -48,6 +48,9 @@ pub struct ActiveSet {
     /// Working rows in the order of the factor's columns; equalities first.
     working: Vec<u32>,
     multipliers: Vec<f64>,
+    /// How many of the working rows are equalities; they come first and stay.
+    held: usize,
+    /// How the entering row is made of the working rows.
     shares: Vec<f64>,
     /// Rows in the span of working rows that are met as well as rounding allows.
     settled: Vec<u32>,
@@ -81,6 +84,7 @@ impl ActiveSet {
             solution: vec![0.0; n],
             working: Vec::with_capacity(n),
             multipliers: Vec::with_capacity(n),
+            held: 0,
             shares: Vec::with_capacity(n),
             settled: Vec::new(),
             used_fallback: false,
@@ -91,12 +95,7 @@ impl ActiveSet {
     ///
     /// `g`: n numbers. Costs O(n²) for each row that enters or leaves and O(mn) for each look at all rows; no memory is
     /// taken unless the interior-point method has to help. After an error the other methods tell nothing.
-    pub fn solve(
-        &mut self,
-        set: Constraints<'_>,
-        g: &[f64],
-        warm: &[u32],
-    ) -> Result<(), QpError> {
+    pub fn solve(&mut self, set: Constraints<'_>, g: &[f64], warm: &[u32]) -> Result<(), QpError> {
         let n = self.metric.dim();
         assert!(g.len() == n, "g must have as many numbers as the metric");
         assert!(set.rows.len() == n * set.limits.len(), "rows must be n × limits");
@@ -113,6 +112,10 @@ impl ActiveSet {
     /// What is left when the first attempt ended without an answer.
     #[cold]
     fn recover(&mut self, failed: Attempt<'_>, mut stop: Stop) -> Result<(), QpError> {
+        let unusable = |limit: &f64| limit.is_nan() || *limit == f64::NEG_INFINITY;
+        if failed.g.iter().any(|g| !g.is_finite()) || failed.set.limits.iter().any(unusable) {
+            return Err(QpError::Unsolved);
+        }
         if matches!(stop, Stop::Stuck) && !failed.warm.is_empty() {
             match self.attempt(Attempt { warm: &[], ..failed }) {
                 Ok(()) => return Ok(()),
@@ -171,7 +174,8 @@ impl ActiveSet {
 
     fn attempt(&mut self, attempt: Attempt<'_>) -> Result<(), Stop> {
         match self.metric.dim() {
-            0 => self.search(Dynamic(0), attempt),
+            // Nothing to decide, and nothing to divide rows into.
+            0 => Ok(()),
             1 => self.search(Fixed::<1>, attempt),
             2 => self.search(Fixed::<2>, attempt),
             3 => self.search(Fixed::<3>, attempt),
@@ -189,7 +193,7 @@ impl ActiveSet {
         let set = attempt.set;
         self.begin(dim, attempt)?;
         let mut exact = true;
-        // Far more than ever seen: what needs more is going in circles.
+        // The awkward problems of tests/small_qp stay below m + n: what needs four times that is going in circles.
         let patience = 20 + 4 * (set.limits.len() + dim.get());
         let mut corrections = 0;
         for _ in 0..patience {
@@ -213,7 +217,7 @@ impl ActiveSet {
                     let size = self.multipliers.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
                     let floor = -NO_MULTIPLIER * size.max(self.factor.pull_size());
                     exact = true;
-                    if !self.release(dim, set.equalities, floor) {
+                    if !self.release(dim, floor) {
                         return self.finish();
                     }
                 }
@@ -233,6 +237,7 @@ impl ActiveSet {
         for row in 0..set.equalities {
             self.take_equality(dim, set, row)?;
         }
+        self.held = self.working.len();
         let doubtful = DEPENDENT_WARM * self.metric.reach();
         for &row in attempt.warm {
             let at = row as usize;
@@ -249,7 +254,7 @@ impl ActiveSet {
             }
         }
         self.factor.multipliers_into(dim, &mut self.multipliers);
-        self.release(dim, set.equalities, 0.0);
+        self.release(dim, 0.0);
         Ok(())
     }
 
@@ -280,12 +285,11 @@ impl ActiveSet {
     /// Lets rows go whose multiplier lies below `floor`, the worst first, until none does; the others become ≥ 0.
     /// Whether any went.
     #[inline(always)]
-    fn release(&mut self, dim: impl Dim, equalities: usize, floor: f64) -> bool {
+    fn release(&mut self, dim: impl Dim, floor: f64) -> bool {
         let mut released = false;
         loop {
-            let held = self.working.iter().filter(|row| (**row as usize) < equalities).count();
             let (mut worst, mut at) = (floor, None);
-            for (k, nu) in self.multipliers.iter_mut().enumerate().skip(held) {
+            for (k, nu) in self.multipliers.iter().enumerate().skip(self.held) {
                 if *nu < worst {
                     (worst, at) = (*nu, Some(k));
                 }
@@ -296,10 +300,8 @@ impl ActiveSet {
             self.factor.multipliers_into(dim, &mut self.multipliers);
             released = true;
         }
-        for (nu, row) in self.multipliers.iter_mut().zip(&self.working) {
-            if (*row as usize) >= equalities {
-                *nu = nu.max(0.0);
-            }
+        for nu in &mut self.multipliers[self.held..] {
+            *nu = nu.max(0.0);
         }
         released
     }
@@ -308,20 +310,27 @@ impl ActiveSet {
     #[inline(always)]
     fn most_exceeded(&self, dim: impl Dim, set: Constraints<'_>, violation: f64) -> Option<usize> {
         let n = dim.get();
-        if n == 0 {
-            return None;
-        }
         let point = &self.solution[..n];
         let size: f64 = point.iter().map(|u| u.abs()).sum();
-        let (mut worst, mut at) = (violation * size, None);
+        let excess = |row: &[f64], limit: f64| dot(row, point) - limit - violation * limit.abs();
         let rows = set.rows.chunks_exact(n).zip(set.limits).enumerate().skip(set.equalities);
-        for (i, (row, limit)) in rows {
-            let over = dot(row, point) - limit - violation * limit.abs();
-            if over > worst && (self.settled.is_empty() || !self.settled.contains(&(i as u32))) {
-                (worst, at) = (over, Some(i));
+        // Selected by moves, not branches: which row is worst is not for a branch predictor to know.
+        let (mut worst, mut at) = (violation * size, usize::MAX);
+        if self.settled.is_empty() {
+            for (i, (row, &limit)) in rows {
+                let over = excess(row, limit);
+                at = if over > worst { i } else { at };
+                worst = if over > worst { over } else { worst };
+            }
+        } else {
+            for (i, (row, &limit)) in rows {
+                let over = excess(row, limit);
+                if over > worst && !self.settled.contains(&(i as u32)) {
+                    (worst, at) = (over, i);
+                }
             }
         }
-        at
+        (at != usize::MAX).then_some(at)
     }
 
     /// Makes an exceeded row a working row, letting go those whose multiplier reaches zero on the way.
@@ -341,7 +350,7 @@ impl ActiveSet {
             } else {
                 f64::INFINITY
             };
-            let (step, leaving) = self.longest_step(set.equalities, full);
+            let (step, leaving) = self.longest_step(full);
             if step == f64::INFINITY {
                 return self.contradiction(dim, set, row);
             }
@@ -364,13 +373,13 @@ impl ActiveSet {
 
     /// How far the entering multiplier may grow, up to `full`, before one of the others turns negative, and which.
     #[inline(always)]
-    fn longest_step(&self, equalities: usize, full: f64) -> (f64, Option<usize>) {
+    fn longest_step(&self, full: f64) -> (f64, Option<usize>) {
         let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         let rounding = NO_SHARE * largest;
         let (mut step, mut leaving) = (full, None);
-        let rows = self.working.iter().zip(&self.multipliers).zip(&self.shares).enumerate();
-        for (k, ((row, nu), share)) in rows {
-            if *share > rounding && *nu < step * share && (*row as usize) >= equalities {
+        let rows = self.multipliers.iter().zip(&self.shares).enumerate().skip(self.held);
+        for (k, (nu, share)) in rows {
+            if *share > rounding && *nu < step * share {
                 (step, leaving) = (nu.max(0.0) / share, Some(k));
             }
         }
@@ -395,10 +404,11 @@ impl ActiveSet {
         }
         let sign = off.signum();
         let mut weights = vec![(row as u32, sign)];
-        let inequality = |i: u32| i as usize >= set.equalities;
+        let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         for (&i, share) in self.working.iter().zip(&self.shares) {
             let weight = -sign * share;
-            if weight != 0.0 && !(inequality(i) && weight < 0.0) {
+            let wrong_sign = i as usize >= set.equalities && weight < 0.0;
+            if share.abs() > NO_SHARE * largest && !wrong_sign {
                 weights.push((i, weight));
             }
         }
@@ -421,7 +431,11 @@ impl ActiveSet {
 
     #[inline(always)]
     fn finish(&self) -> Result<(), Stop> {
-        let finite = self.solution.iter().chain(&self.multipliers).all(|x| x.is_finite());
-        if finite { Ok(()) } else { Err(Stop::Stuck) }
+        // One sum tells: what is infinite or no number stays so when added to.
+        let sum = self.solution.iter().sum::<f64>() + self.multipliers.iter().sum::<f64>();
+        if sum.is_finite() { Ok(()) } else { Err(Stop::Stuck) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,18 +28,27 @@ impl Dim for Dynamic {
     }
 }
 
-/// aᵀb, with two partial sums: the width of the vectors every processor has.
+/// aᵀb, in partial sums of the width every processor has vectors for: one for short vectors, two for long ones.
 #[inline(always)]
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a_pairs, a_rest) = a.as_chunks::<2>();
-    let (b_pairs, b_rest) = b.as_chunks::<2>();
-    let mut sum = [0.0; 2];
-    for (a, b) in a_pairs.iter().zip(b_pairs) {
-        sum[0] += a[0] * b[0];
-        sum[1] += a[1] * b[1];
+    let (a_fours, a) = a.as_chunks::<4>();
+    let (b_fours, b) = b.as_chunks::<4>();
+    let (mut sum, mut more) = ([0.0; 2], [0.0; 2]);
+    for (a, b) in a_fours.iter().zip(b_fours) {
+        for lane in 0..2 {
+            sum[lane] += a[lane] * b[lane];
+            more[lane] += a[lane + 2] * b[lane + 2];
+        }
     }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sum[0] + sum[1] + rest
+    let (a_pairs, a) = a.as_chunks::<2>();
+    let (b_pairs, b) = b.as_chunks::<2>();
+    for (a, b) in a_pairs.iter().zip(b_pairs) {
+        for lane in 0..2 {
+            sum[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest = if let ([a], [b]) = (a, b) { a * b } else { 0.0 };
+    (sum[0] + more[0]) + (sum[1] + more[1]) + rest
 }
 
 /// y += scale·x.

@@ -28,7 +28,8 @@ pub(super) fn proves_empty(set: Constraints<'_>, n: usize, weights: &[(u32, f64)
         value += weight * limit;
         size += (weight * limit).abs();
     }
-    let largest = weights.iter().fold(0.0_f64, |m, (row, _)| m.max(set.limits[*row as usize].abs()));
+    let largest =
+        weights.iter().fold(0.0_f64, |m, (row, _)| m.max(set.limits[*row as usize].abs()));
     let residual = sum.iter().map(|x| x * x).sum::<f64>().sqrt();
     value < -CLEAR * size && residual * REACH * largest < -value
 }

@@ -184,9 +184,7 @@ fn examine(index: usize) -> Tally {
             // Only whether there is a point matters here, not which is best.
             let question = Problem { g: vec![0.0; problem.n], ..problem };
             let status = oracle::solve(&question, &rows, question.scale()).status;
-            if status == SolverStatus::InsufficientProgress {
-                tally.unknown += 1;
-            } else if status != SolverStatus::PrimalInfeasible {
+            if status != SolverStatus::PrimalInfeasible {
                 tally.wrong.push(format!("{index}: {rows:?} do not contradict, says {status:?}"));
             }
         }
@@ -264,33 +262,16 @@ fn every_answer_is_optimal_and_agrees_with_clarabel() {
         })
         .collect();
     for (kind, tally) in KINDS.iter().zip(&tallies) {
+        let worst = tally.worst.map(|x| format!("{x:.0e}")).join(" ");
         println!(
-            "{kind:<28} {:>6} problems {:>5} empty {:>3} fallbacks {:>4} unknown to Clarabel {:>3} apart {:>3} wrong, worst {}",
-            tally.problems, tally.empty, tally.fallbacks, tally.unknown, tally.apart.len(), tally.wrong.len(), tally.worst.map(|x| format!("{x:.0e}")).join(" ")
+            "{kind:<28} {:>5} problems, {:>4} empty, {:>3} left open by Clarabel, worst errors {worst}",
+            tally.problems, tally.empty, tally.unknown
         );
-        for apart in tally.apart.iter().take(5) {
-            println!("    apart {apart:?}");
-        }
-        for wrong in tally.wrong.iter().take(5) {
-            println!("    {wrong}");
-        }
     }
     let all = tallies.into_iter().fold(Tally::default(), Tally::merge);
-    println!("fallbacks {} unknown {}", all.fallbacks, all.unknown);
+    println!("{} fallbacks, {} left open by Clarabel", all.fallbacks, all.unknown);
     assert!(all.wrong.is_empty(), "{} wrong, first: {}", all.wrong.len(), all.wrong[0]);
-    assert!(all.apart.is_empty(), "apart: {:?}", all.apart);
-}
-
-#[test]
-#[ignore]
-fn one() {
-    let index: usize = std::env::var("INDEX").unwrap().parse().unwrap();
-    let p = Problem::new(index);
-    println!("n {} eq {} identity {} empty {}", p.n, p.equalities, p.metric.is_identity(), p.empty);
-    println!("g {:?}", p.g);
-    for (row, b) in p.rows.chunks_exact(p.n).zip(&p.limits) {
-        println!("{row:?} {b:?}");
-    }
-    let mut s = ActiveSet::new(&p.metric);
-    println!("{:?} {:?} {:?} {:?}", s.solve(p.set(), &p.g, &[]), s.solution(), s.working_set(), s.multipliers());
+    assert!(all.apart.is_empty(), "not where Clarabel is: {:?}", all.apart);
+    assert!(all.fallbacks <= PROBLEMS / 10_000, "{} fallbacks", all.fallbacks);
+    assert!(all.unknown <= PROBLEMS / 40, "Clarabel left {} open", all.unknown);
 }

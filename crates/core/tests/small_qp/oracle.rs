@@ -23,7 +23,9 @@ pub fn solve(problem: &Problem, only: &[usize], scale: f64) -> Answer {
         only.iter().copied().filter(|&i| problem.limits[i] < f64::INFINITY).collect();
     let equalities = kept.iter().filter(|&&i| i < problem.equalities).count();
     let theta = problem.metric.theta();
-    let mut objective = CscMatrix::from(theta.rows().into_iter().map(|row| row.to_vec()).collect::<Vec<_>>().iter());
+    let mut objective = CscMatrix::from(
+        theta.rows().into_iter().map(|row| row.to_vec()).collect::<Vec<_>>().iter(),
+    );
     objective.nzval.iter_mut().for_each(|x| *x *= 2.0);
     let rows = if kept.is_empty() {
         CscMatrix::zeros((0, n))
@@ -45,5 +47,8 @@ pub fn solve(problem: &Problem, only: &[usize], scale: f64) -> Answer {
     let mut solver =
         DefaultSolver::new(&objective, &linear, &rows, &limits, &cones, settings).unwrap();
     solver.solve();
-    Answer { status: solver.solution.status, solution: solver.solution.x.iter().map(|x| x * scale).collect() }
+    Answer {
+        status: solver.solution.status,
+        solution: solver.solution.x.iter().map(|x| x * scale).collect(),
+    }
 }

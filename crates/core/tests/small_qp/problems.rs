@@ -42,9 +42,8 @@ impl Problem {
 
     /// The unit lengths should be measured in: the largest limit, or g where all limits are zero.
     pub fn scale(&self) -> f64 {
-        let largest = |v: &[f64]| {
-            v.iter().filter(|x| x.is_finite()).fold(0.0_f64, |m, x| m.max(x.abs()))
-        };
+        let largest =
+            |v: &[f64]| v.iter().filter(|x| x.is_finite()).fold(0.0_f64, |m, x| m.max(x.abs()));
         [largest(&self.limits), largest(&self.g)].into_iter().find(|x| *x > 0.0).unwrap_or(1.0)
     }
 
@@ -64,10 +63,10 @@ impl Problem {
         let mut rng = stream(index as u64, "small qp");
         let rng = &mut rng;
         let kind = index % KINDS.len();
-        let n = if rng.random_bool(0.9) {
-            rng.random_range(1..=8)
-        } else {
-            rng.random_range(9..=24)
+        let n = match rng.random_range(0..1000) {
+            0 => rng.random_range(25..=64),
+            1..100 => rng.random_range(9..=24),
+            _ => rng.random_range(1..=8),
         };
         let metric = metric(n, rng);
         let integers = kind == 4;
@@ -123,9 +122,8 @@ fn metric(n: usize, rng: &mut impl Rng) -> Metric {
         let mut v = vector(n, rng);
         let length = dot(&v, &v).sqrt();
         v.iter_mut().for_each(|x| *x /= length);
-        let mirror = Array2::from_shape_fn((n, n), |(i, j)| {
-            f64::from(u8::from(i == j)) - 2.0 * v[i] * v[j]
-        });
+        let mirror =
+            Array2::from_shape_fn((n, n), |(i, j)| f64::from(u8::from(i == j)) - 2.0 * v[i] * v[j]);
         theta = mirror.dot(&theta).dot(&mirror);
     }
     let symmetric = (&theta + &theta.t()) / 2.0;
