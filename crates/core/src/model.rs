@@ -1,10 +1,11 @@
 //! What is learned: everything a decision needs, and the proof that came with it.
 
-use crate::decision_set::DecisionSet;
+use crate::decision_set::{DecisionSet, Prices};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::Kernel;
 use crate::problem::{Certificate, Problem};
+use crate::qp::Metric;
 use crate::solver::{Outcome, Status};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
@@ -16,16 +17,47 @@ pub struct Model {
     pub features: FeatureMap,
     /// κ.
     pub kernel: Kernel,
-    /// U.
+    /// The model's own limits U.
     pub set: DecisionSet,
+    /// Whether decisions are also limited by constraints that come with their signals, as those of training were.
+    pub constrained: bool,
+    /// θ_uu, where it is not the identity.
+    pub theta: Option<LearnedTheta>,
     /// Signals of the samples with a coefficient that is not zero, n_support × signal_dim.
     pub support_signals: Array2<f64>,
     /// Their α, n_support × decision_dim.
     pub coefficients: Array2<f64>,
     /// Where they stood in the data, increasing in the order of training.
     pub support_rows: Vec<u64>,
+    /// What the limits of the training samples cost, by their place in the data.
+    pub prices: Prices,
     /// How the model came about.
     pub record: FitRecord,
+}
+
+/// θ_uu as learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedTheta {
+    /// Θ ⪰ I, decision_dim × decision_dim.
+    pub theta_uu: Array2<f64>,
+    /// The multiplier P ⪰ 0 of Θ ⪰ I in [KIO 6], of the same size.
+    pub multiplier: Array2<f64>,
+}
+
+/// What a model is made of beside the solver's outcome.
+pub struct Parts<'a> {
+    /// Signals to features.
+    pub features: FeatureMap,
+    /// κ.
+    pub kernel: Kernel,
+    /// The model's own limits.
+    pub set: DecisionSet,
+    /// Whether constraints came with the data.
+    pub constrained: bool,
+    /// Training signals, n_samples × signal_dim.
+    pub signals: ArrayView2<'a, f64>,
+    /// Each sample's place in the data.
+    pub rows: &'a [u64],
 }
 
 /// How a fit went; stored with the model.
@@ -50,16 +82,9 @@ pub struct FitRecord {
 }
 
 impl Model {
-    /// Cuts the samples without weight and keeps the rest. `signals` is n_samples × signal_dim, `rows` names each sample's
-    /// place in the data.
-    pub fn from_outcome(
-        problem: &Problem,
-        outcome: &Outcome,
-        features: FeatureMap,
-        kernel: Kernel,
-        signals: ArrayView2<'_, f64>,
-        rows: &[u64],
-    ) -> Self {
+    /// Cuts the samples without weight and keeps the rest.
+    pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {
+        let Parts { features, kernel, set, constrained, signals, rows } = parts;
         let coefficients = outcome.certified.coefficients.t();
         let support: Vec<usize> = coefficients
             .rows()
@@ -71,10 +96,16 @@ impl Model {
         Self {
             features,
             kernel,
-            set: problem.set().clone(),
+            set,
+            constrained,
+            theta: None,
             support_signals: signals.select(Axis(0), &support),
             coefficients: coefficients.select(Axis(0), &support).as_standard_layout().into_owned(),
             support_rows: support.iter().map(|&i| rows[i]).collect(),
+            prices: Prices {
+                samples: outcome.prices.samples.iter().map(|&i| rows[i as usize]).collect(),
+                ..outcome.prices.clone()
+            },
             record: FitRecord {
                 status: outcome.status,
                 n_samples: problem.n_samples(),
@@ -96,6 +127,14 @@ impl Model {
     /// Length of a decision.
     pub fn decision_dim(&self) -> usize {
         self.set.decision_dim()
+    }
+
+    /// θ_uu with its factor.
+    pub fn metric(&self) -> Result<Metric, Error> {
+        match &self.theta {
+            None => Ok(Metric::identity(self.decision_dim())),
+            Some(theta) => Metric::new(theta.theta_uu.view()),
+        }
     }
 
     /// Whether the parts fit together; a model read from a file is checked by this before use.
@@ -126,6 +165,16 @@ impl Model {
                 return Err(Error::NotFinite { what, row, column, value: *value });
             }
         }
-        Ok(())
+        if let Some(theta) = &self.theta {
+            for (what, part) in
+                [("theta_uu", &theta.theta_uu), ("its multiplier", &theta.multiplier)]
+            {
+                if part.dim() != (self.decision_dim(), self.decision_dim()) {
+                    let (expected, found) = (self.decision_dim(), part.nrows().min(part.ncols()));
+                    return Err(Error::Width { what, owner: "the model", expected, found });
+                }
+            }
+        }
+        self.metric().map(drop)
     }
 }

@@ -1,9 +1,10 @@
 //! Decisions: features, kernel values against the support, a weighted sum, a projection.
 //!
-//! Enters: a model and signals. Leaves: u(s) = Π(g(s)) with g(s) = Σ κ(s, ŝ_i) α_i ([KIO 8] with θ_uu = I), everything in
-//! f64. A decision has the same bits alone, in any batch and on any number of threads, and lies in its set exactly.
+//! Enters: a model, signals and, where the model's sets come with the data, their constraints. Leaves: u(s) = X(g(s)) with
+//! g(s) = Σ κ(s, ŝ_i) α_i ([KIO 8]), X the projection on U(s) for θ_uu = I, everything in f64. A decision has the same bits alone, in any
+//! batch and on any number of threads. It lies in a box exactly, and beyond no row of a polyhedron by more than rounding.
 
-use crate::decision_set::DecisionSet;
+use crate::decision_set::{Constraints, DecisionSet, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
@@ -13,6 +14,7 @@ use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::Isa;
 use crate::model::Model;
 use crate::operator::accumulate_rows;
+use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
@@ -27,6 +29,8 @@ const FEW: usize = 3;
 pub struct Predictor {
     features: FeatureMap,
     set: DecisionSet,
+    constrained: bool,
+    metric: Metric,
     panels: Panels<f64>,
     /// The faster way for signals whose features are not clipped, where model and kernel allow it.
     quadratic: Option<QuadraticSupport>,
@@ -50,6 +54,7 @@ pub struct Scratch {
     polynomials: QuadraticRows,
     strip: Aligned<f64>,
     sums: Aligned<f64>,
+    solver: ActiveSet,
 }
 
 impl Predictor {
@@ -74,6 +79,8 @@ impl Predictor {
         let mut predictor = Self {
             features: model.features.clone(),
             set: model.set.clone(),
+            constrained: model.constrained,
+            metric: model.metric()?,
             panels,
             quadratic,
             coefficients,
@@ -133,16 +140,63 @@ impl Predictor {
             polynomials: QuadraticRows::new(self.signal_dim(), self.features.n_features()),
             strip: Aligned::zeros(STRIP * BLOCK),
             sums: Aligned::zeros(self.decision_dim() * BLOCK),
+            solver: ActiveSet::new(&self.metric),
         }
     }
 
+    /// The sets of `n_signals` signals: the model's own limits and the constraints that come with them.
+    ///
+    /// Fails where a model that was fitted with constraints gets none, where one that was not gets some, and on empty sets.
+    pub fn sets(
+        &self,
+        constraints: Option<&Constraints>,
+        n_signals: usize,
+    ) -> Result<SampleSets, Error> {
+        let what = "none were given";
+        if self.constrained && constraints.is_none_or(Constraints::is_empty) {
+            return Err(Error::ConstraintsMissing { what });
+        }
+        let sets = SampleSets::new(self.set.limits(), constraints, n_signals, |i| i)?;
+        Ok(if self.metric.is_identity() {
+            sets
+        } else {
+            // Unless Θ = I the dimensions of a box are coupled.
+            SampleSets::Polyhedra(sets.into_polyhedra())
+        })
+    }
+
     /// Decides on one signal without allocating: `out` (decision_dim) becomes the decision.
+    ///
+    /// For models whose constraints come with the signal, or with a learned θ_uu, see [`decide_in`](Self::decide_in).
     pub fn decide(
         &self,
         signal: &[f64],
         scratch: &mut Scratch,
         out: &mut [f64],
     ) -> Result<(), Error> {
+        if self.constrained || !self.metric.is_identity() {
+            let sets = self.sets(None, 1)?;
+            return self.decide_in(signal, (&sets, 0), scratch, out);
+        }
+        self.want(signal, scratch, out)?;
+        self.set.project(out);
+        Ok(())
+    }
+
+    /// As [`decide`](Self::decide), in set number `i` of `sets`, which [`sets`](Self::sets) made.
+    pub fn decide_in(
+        &self,
+        signal: &[f64],
+        (sets, i): (&SampleSets, usize),
+        scratch: &mut Scratch,
+        out: &mut [f64],
+    ) -> Result<(), Error> {
+        self.want(signal, scratch, out)?;
+        sets.decide_one(i, &mut scratch.solver, out)
+    }
+
+    /// g(s) of one signal.
+    fn want(&self, signal: &[f64], scratch: &mut Scratch, out: &mut [f64]) -> Result<(), Error> {
         self.check_width("signal", signal.len())?;
         if out.len() != self.decision_dim() {
             return Err(Error::Width {
@@ -176,17 +230,60 @@ impl Predictor {
         for (j, u) in out.iter_mut().enumerate() {
             *u = scratch.sums[j * BLOCK];
         }
-        self.set.project(out);
         Ok(())
     }
 
     /// Decisions for every row of `signals` (n × signal_dim), on all cores.
     pub fn predict(&self, signals: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
-        let mut decisions = self.desired(signals)?;
-        for mut row in decisions.rows_mut() {
-            self.set.project(row.as_slice_mut().expect("a row is contiguous"));
-        }
-        Ok(decisions)
+        self.predict_in(signals, &self.sets(None, signals.nrows())?)
+    }
+
+    /// As [`predict`](Self::predict), under the constraints that come with the signals.
+    pub fn predict_within(
+        &self,
+        signals: ArrayView2<'_, f64>,
+        constraints: &Constraints,
+    ) -> Result<Array2<f64>, Error> {
+        self.predict_in(signals, &self.sets(Some(constraints), signals.nrows())?)
+    }
+
+    /// As [`predict`](Self::predict), in `sets` that [`sets`](Self::sets) made.
+    pub fn predict_in(
+        &self,
+        signals: ArrayView2<'_, f64>,
+        sets: &SampleSets,
+    ) -> Result<Array2<f64>, Error> {
+        self.decisions_in(self.desired(signals)?.view(), sets)
+    }
+
+    /// X(g) for every row of `desired` (n × decision_dim).
+    pub fn decisions_in(
+        &self,
+        desired: ArrayView2<'_, f64>,
+        sets: &SampleSets,
+    ) -> Result<Array2<f64>, Error> {
+        let desired = desired.t().as_standard_layout().into_owned();
+        let (decisions, _) = sets.decide(&self.metric, &desired, None)?;
+        Ok(decisions.t().as_standard_layout().into_owned())
+    }
+
+    /// What the limits cost that hold the decisions on `desired` (n × decision_dim).
+    pub fn prices_in(
+        &self,
+        desired: ArrayView2<'_, f64>,
+        sets: &SampleSets,
+    ) -> Result<Prices, Error> {
+        sets.prices(&self.metric, &desired.t().as_standard_layout().into_owned())
+    }
+
+    /// θ_uu.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
+    /// Whether decisions need constraints that come with their signals.
+    pub fn is_constrained(&self) -> bool {
+        self.constrained
     }
 
     /// g(s) for every row: what the expert would do without limits.
@@ -326,6 +423,9 @@ mod tests {
             features: FeatureMap::fit(settings, signals.view()).unwrap(),
             kernel,
             set: DecisionSet::bounds(2, -0.8, 0.9).unwrap(),
+            constrained: false,
+            theta: None,
+            prices: Prices::default(),
             coefficients: Array2::from_shape_fn((n, 2), |(i, j)| ((i + 3 * j) as f64).cos()),
             support_rows: (0..n as u64).collect(),
             support_signals: signals,

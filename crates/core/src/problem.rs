@@ -21,7 +21,7 @@
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
-use crate::decision_set::{DecisionSet, Faces, SampleSets};
+use crate::decision_set::{DecisionSet, Faces, Prices, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
 use crate::operator::KernelOperator;
@@ -147,10 +147,13 @@ impl Problem {
                 right_rows: n_samples,
             });
         }
-        if let Some((i, w)) = weights.iter().enumerate().find(|(_, w)| !(**w > 0.0 && w.is_finite()))
+        if let Some((i, w)) =
+            weights.iter().enumerate().find(|(_, w)| !(**w > 0.0 && w.is_finite()))
         {
             return Err(Error::Weights {
-                what: format!("the weight of sample {i} is {w}; it must be positive and finite here"),
+                what: format!(
+                    "the weight of sample {i} is {w}; it must be positive and finite here"
+                ),
             });
         }
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
@@ -277,7 +280,10 @@ impl Problem {
 
     /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. Where that is the decision itself to
     /// rounding, it is the decision: a sample that its limit explains has a coefficient of exactly zero.
-    pub(crate) fn responses(&self, coefficients: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
+    pub(crate) fn responses(
+        &self,
+        coefficients: ArrayView2<'_, f64>,
+    ) -> Result<Array2<f64>, Error> {
         let ridge = self.ridge();
         let rounding = ROUNDING * self.largest;
         let mut points = Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
@@ -491,6 +497,16 @@ impl Problem {
             scale(&mut certified.coefficients, &|root| root);
         }
         certified
+    }
+
+    /// What the samples' limits cost at the point: the multipliers [KIO 4] has for them, a sample's own whatever its weight.
+    pub(crate) fn prices(&self, certified: &Certified) -> Result<Prices, Error> {
+        let mut prices = self.sets.prices(&self.metric, &certified.desired)?;
+        if let Some(roots) = &self.roots {
+            let samples = prices.samples.iter().map(|&i| roots[i as usize]);
+            prices.values.iter_mut().zip(samples).for_each(|(value, root)| *value /= root);
+        }
+        Ok(prices)
     }
 
     /// mean ûᵀΘû.

@@ -1,7 +1,7 @@
 //! Limits as data brings them: for all samples at once, or one set a sample.
 
 use crate::error::Error;
-use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Dimension, Ix1, Ix2, Ix3};
+use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Dimension, Ix1, Ix2, Ix3};
 
 /// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each either for all samples
 /// (its first axis has length one) or one a sample.
@@ -32,7 +32,13 @@ impl Rows {
         let matrix = match matrix.ndim() {
             2 => fixed::<Ix2>(matrix).insert_axis(Axis(0)),
             3 => fixed::<Ix3>(matrix),
-            _ => return shape(names.0, &matrix, "rows × decision dimensions, or one such matrix a sample"),
+            _ => {
+                return shape(
+                    names.0,
+                    &matrix,
+                    "rows × decision dimensions, or one such matrix a sample",
+                );
+            }
         };
         let bound = match bound.ndim() {
             1 => fixed::<Ix1>(bound).insert_axis(Axis(0)),
@@ -68,7 +74,7 @@ impl Rows {
 }
 
 /// An array of a number of axes that was checked.
-fn fixed<D: Dimension>(array: ArrayD<f64>) -> ndarray::Array<f64, D> {
+fn fixed<D: Dimension>(array: ArrayD<f64>) -> Array<f64, D> {
     array.into_dimensionality().expect("the number of axes was matched")
 }
 
@@ -79,9 +85,9 @@ fn shape<T>(what: &'static str, found: &ArrayD<f64>, expected: &'static str) -> 
 
 /// The listed samples of an array that is for all of them (first axis of length one) or one a sample.
 fn pick<D: Dimension + ndarray::RemoveAxis>(
-    array: &ndarray::Array<f64, D>,
+    array: &Array<f64, D>,
     samples: &[usize],
-) -> ndarray::Array<f64, D> {
+) -> Array<f64, D> {
     if array.shape()[0] == 1 { array.clone() } else { array.select(Axis(0), samples) }
 }
 
@@ -92,45 +98,44 @@ impl Constraints {
     }
 
     /// Adds matrix·u ≤ bound: `matrix` rows × n or N × rows × n, `bound` rows or N × rows.
-    pub fn with_inequalities(
+    pub fn with_inequalities<A: Dimension, B: Dimension>(
         mut self,
-        matrix: impl Into<ArrayD<f64>>,
-        bound: impl Into<ArrayD<f64>>,
+        matrix: Array<f64, A>,
+        bound: Array<f64, B>,
     ) -> Result<Self, Error> {
-        self.inequalities = Some(Rows::new(("M", "W"), matrix.into(), bound.into(), false)?);
+        self.inequalities =
+            Some(Rows::new(("M", "W"), matrix.into_dyn(), bound.into_dyn(), false)?);
         Ok(self)
     }
 
     /// Adds matrix·u = bound, shaped as inequalities are.
-    pub fn with_equalities(
+    pub fn with_equalities<A: Dimension, B: Dimension>(
         mut self,
-        matrix: impl Into<ArrayD<f64>>,
-        bound: impl Into<ArrayD<f64>>,
+        matrix: Array<f64, A>,
+        bound: Array<f64, B>,
     ) -> Result<Self, Error> {
-        self.equalities = Some(Rows::new(("M_eq", "W_eq"), matrix.into(), bound.into(), true)?);
+        self.equalities =
+            Some(Rows::new(("M_eq", "W_eq"), matrix.into_dyn(), bound.into_dyn(), true)?);
         Ok(self)
     }
 
     /// Adds lower ≤ u, with n limits or N × n.
-    pub fn with_lower(mut self, lower: impl Into<ArrayD<f64>>) -> Result<Self, Error> {
-        self.lower = Some(side("lower", lower.into(), f64::INFINITY)?);
+    pub fn with_lower<D: Dimension>(mut self, lower: Array<f64, D>) -> Result<Self, Error> {
+        self.lower = Some(side("lower", lower.into_dyn(), f64::INFINITY)?);
         Ok(self)
     }
 
     /// Adds u ≤ upper, with n limits or N × n.
-    pub fn with_upper(mut self, upper: impl Into<ArrayD<f64>>) -> Result<Self, Error> {
-        self.upper = Some(side("upper", upper.into(), f64::NEG_INFINITY)?);
+    pub fn with_upper<D: Dimension>(mut self, upper: Array<f64, D>) -> Result<Self, Error> {
+        self.upper = Some(side("upper", upper.into_dyn(), f64::NEG_INFINITY)?);
         Ok(self)
     }
 
     /// {u ≥ 0, Σu = total}.
     pub fn simplex(decision_dim: usize, total: f64) -> Result<Self, Error> {
         Self::new()
-            .with_lower(Array1::zeros(decision_dim).into_dyn())?
-            .with_equalities(
-                Array2::ones((1, decision_dim)).into_dyn(),
-                Array1::from_elem(1, total).into_dyn(),
-            )
+            .with_lower(Array1::zeros(decision_dim))?
+            .with_equalities(Array2::ones((1, decision_dim)), Array1::from_elem(1, total))
     }
 
     /// {0 ≤ u ≤ cap, pricesᵀu ≤ budget}.
@@ -138,9 +143,9 @@ impl Constraints {
         let n = prices.len();
         let row = Array2::from_shape_fn((1, n), |(_, j)| prices[j]);
         Self::new()
-            .with_lower(Array1::zeros(n).into_dyn())?
-            .with_upper(Array1::from_elem(n, cap).into_dyn())?
-            .with_inequalities(row.into_dyn(), Array1::from_elem(1, budget).into_dyn())
+            .with_lower(Array1::zeros(n))?
+            .with_upper(Array1::from_elem(n, cap))?
+            .with_inequalities(row, Array1::from_elem(1, budget))
     }
 
     /// Those of the listed samples, in their order.

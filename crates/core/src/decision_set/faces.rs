@@ -173,11 +173,7 @@ fn transposed(face: &Face, n: usize, v: &[f64], out: &mut [f64]) {
 const TASK: usize = 512;
 
 /// Replaces each sample's column of `v` by what `turn` makes of it.
-fn in_place(
-    v: &mut Array2<f64>,
-    faces: &[Face],
-    turn: impl Fn(&Face, &[f64], &mut [f64]) + Sync,
-) {
+fn in_place(v: &mut Array2<f64>, faces: &[Face], turn: impl Fn(&Face, &[f64], &mut [f64]) + Sync) {
     let n = v.nrows();
     let parts: Vec<_> = v.axis_chunks_iter_mut(Axis(1), TASK).zip(faces.chunks(TASK)).collect();
     parts.into_par_iter().for_each(|(mut part, faces)| {

@@ -9,9 +9,9 @@ mod limits;
 mod samples;
 
 pub use constraints::Constraints;
-pub(crate) use faces::{Face, Faces, Split};
+pub(crate) use faces::{Face, Faces};
 pub use limits::BoxLimits;
-pub use samples::{Boxes, Polyhedra, RowLabel, SampleSets};
+pub use samples::{Boxes, Polyhedra, Prices, RowLabel, SampleSets};
 
 use crate::error::Error;
 use ndarray::ArrayViewMut2;

@@ -72,6 +72,60 @@ impl std::fmt::Display for RowLabel {
     }
 }
 
+impl RowLabel {
+    /// A number that stands for it in files: the kind in the two highest bits, the index below.
+    pub fn code(self) -> u32 {
+        let (kind, index) = match self {
+            Self::Equality(i) => (0, i),
+            Self::Inequality(i) => (1, i),
+            Self::Lower(j) => (2, j),
+            Self::Upper(j) => (3, j),
+        };
+        kind << 30 | index
+    }
+
+    /// What a number of [`code`](Self::code) stands for.
+    pub fn from_code(code: u32) -> Self {
+        let index = code & ((1 << 30) - 1);
+        match code >> 30 {
+            0 => Self::Equality(index),
+            1 => Self::Inequality(index),
+            2 => Self::Lower(index),
+            _ => Self::Upper(index),
+        }
+    }
+}
+
+/// What limits cost: the multiplier ν of every limit that holds a decision, Σ ν_l·row_l = 2(g − Θu). Loosening limit l by one unit lowers
+/// the learned objective uᵀΘu − 2gᵀu by ν_l.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prices {
+    /// Samples, in increasing order.
+    pub samples: Vec<u64>,
+    /// The limit of each entry.
+    pub limits: Vec<RowLabel>,
+    /// ν; nonnegative except for equalities.
+    pub values: Vec<f64>,
+}
+
+impl Prices {
+    fn push(&mut self, sample: usize, limit: RowLabel, value: f64) {
+        self.samples.push(sample as u64);
+        self.limits.push(limit);
+        self.values.push(value);
+    }
+
+    /// Entries.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether no limit holds any decision.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+}
+
 /// Samples a task decides for, with one workspace.
 const TASK: usize = 256;
 
@@ -204,6 +258,19 @@ impl SampleSets {
         }
     }
 
+    /// Replaces what is desired by the decision of sample `i`'s set that is best by the solver's metric.
+    pub(crate) fn decide_one(
+        &self,
+        i: usize,
+        solver: &mut ActiveSet,
+        desired: &mut [f64],
+    ) -> Result<(), Error> {
+        let Self::Polyhedra(polyhedra) = self else { return self.project(i, desired) };
+        solver.solve(polyhedra.at(i), desired, &[]).map_err(|e| unsolved(i, &e))?;
+        desired.copy_from_slice(solver.solution());
+        Ok(())
+    }
+
     /// Moves every sample's column of `points` (n × n_samples) to the nearest point of its set.
     pub(crate) fn project_all(&self, points: &mut Array2<f64>) -> Result<(), Error> {
         match self {
@@ -224,6 +291,38 @@ impl SampleSets {
             }
         }
         Ok(())
+    }
+
+    /// The prices of the limits that hold X(g), sample by sample; `desired` is n × n_samples.
+    pub fn prices(&self, metric: &Metric, desired: &Array2<f64>) -> Result<Prices, Error> {
+        let mut prices = Prices::default();
+        match self {
+            Self::Boxes(boxes) => {
+                for i in 0..desired.ncols() {
+                    for j in 0..boxes.n {
+                        let over = desired[[j, i]] - boxes.clamp(j, i, desired[[j, i]]);
+                        let limit = if over > 0.0 { RowLabel::Upper } else { RowLabel::Lower };
+                        if over != 0.0 {
+                            prices.push(i, limit(j as u32), 2.0 * over.abs());
+                        }
+                    }
+                }
+            }
+            Self::Polyhedra(polyhedra) => {
+                let held = polyhedra.visit(metric, desired, None, |_, _, solver| {
+                    (solver.working_set().to_vec(), solver.multipliers().to_vec())
+                })?;
+                for (i, (rows, multipliers)) in held.into_iter().enumerate() {
+                    for (row, value) in rows.into_iter().zip(multipliers) {
+                        let row = row as usize;
+                        if value != 0.0 {
+                            prices.push(i, polyhedra.labels[row], value / polyhedra.norm(i, row));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(prices)
     }
 
     /// X(g) for every sample (n × n_samples) with the faces it lies on. Cost: a clamp or a small quadratic program each; `last` are faces
@@ -492,11 +591,16 @@ impl Polyhedra {
         let worst = self.excesses(i, decision).enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((row, _)) = worst else { return "it has no limits".to_owned() };
         let (set, norm) = (self.at(i), self.norm(i, row));
-        let value: f64 =
-            set.rows[row * self.n..(row + 1) * self.n].iter().zip(decision).map(|(a, u)| a * u).sum();
+        let value: f64 = set.rows[row * self.n..(row + 1) * self.n]
+            .iter()
+            .zip(decision)
+            .map(|(a, u)| a * u)
+            .sum();
         let (value, limit) = (value * norm, set.limits[row] * norm);
         match self.labels[row] {
-            RowLabel::Lower(j) => format!("dimension {j} has {} below its limit {}", -value, -limit),
+            RowLabel::Lower(j) => {
+                format!("dimension {j} has {} below its limit {}", -value, -limit)
+            }
             RowLabel::Upper(j) => format!("dimension {j} has {value} above its limit {limit}"),
             label @ RowLabel::Inequality(_) => {
                 format!("{label} times the decision is {value} where at most {limit} is allowed")

@@ -214,8 +214,7 @@ mod tests {
         let limits = RankLimits { max_rank: n, enough_trace: 0.0 };
         let factor = LowRank::build(&operator, limits, &mut stream(3, "pivots"), || true).unwrap();
         let given = Constraints::simplex(dim, 1.0).unwrap();
-        let sets =
-            SampleSets::new(&BoxLimits::none(dim), Some(&given), n, |i| i).unwrap();
+        let sets = SampleSets::new(&BoxLimits::none(dim), Some(&given), n, |i| i).unwrap();
         let theta = ndarray::array![[2.0, 0.3, 0.0], [0.3, 1.5, 0.1], [0.0, 0.1, 1.1]];
         let metric = Metric::new(theta.view()).unwrap();
         let mut preconditioner = Coupled::new(factor, ridge, dim);
@@ -226,8 +225,7 @@ mod tests {
             });
             let (_, faces) = sets.decide(&metric, &desired, last.as_ref()).unwrap();
             preconditioner.update(&faces).unwrap();
-            let mut c =
-                Array2::from_shape_fn((dim, n), |(j, i)| ((i + 2 * j) as f64 * 0.7).cos());
+            let mut c = Array2::from_shape_fn((dim, n), |(j, i)| ((i + 2 * j) as f64 * 0.7).cos());
             faces.reduce(&[0], &mut c);
             let mut image = Array2::zeros((dim, n));
             operator.apply(faces.expand(&c).view(), image.view_mut()).unwrap();

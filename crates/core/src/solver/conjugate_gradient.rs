@@ -58,9 +58,11 @@ impl System<'_> {
         let mut found = Array2::zeros(shape);
         let mut image = Array2::zeros(shape);
         let norms = self.norms(&rhs);
-        let mut active: Vec<usize> =
-            (0..norms.len()).filter(|&c| norms[c] > targets[c]).collect();
+        let mut active: Vec<usize> = (0..norms.len()).filter(|&c| norms[c] > targets[c]).collect();
         let (mut products, mut finished, mut indefinite) = (0, true, false);
+        if active.is_empty() {
+            return Ok(Solution { direction: found, image, products, finished, indefinite });
+        }
         let rows = |keep: &[usize]| -> Vec<usize> {
             keep.iter().flat_map(|&c| c * each..(c + 1) * each).collect()
         };
@@ -68,8 +70,7 @@ impl System<'_> {
         let mut z = Array2::zeros(residual.dim());
         self.preconditioner.apply(&active, residual.view(), z.view_mut());
         let mut p = z.clone();
-        let mut rho: Vec<f64> =
-            (0..active.len()).map(|c| inner(&residual, &z, c, each)).collect();
+        let mut rho: Vec<f64> = (0..active.len()).map(|c| inner(&residual, &z, c, each)).collect();
         'iterations: while !active.is_empty() && products < max_products {
             if observer.poll().is_break() {
                 finished = false;
@@ -94,7 +95,10 @@ impl System<'_> {
                 }
                 let a = rho[c] / curvature;
                 let (here, there) = (of(c, each), of(system, each));
-                let add = |out: &mut Array2<f64>, to: &std::ops::Range<usize>, a: f64, v: &Array2<f64>| {
+                let add = |out: &mut Array2<f64>,
+                           to: &std::ops::Range<usize>,
+                           a: f64,
+                           v: &Array2<f64>| {
                     out.slice_mut(s![to.clone(), ..]).scaled_add(a, &v.slice(s![here.clone(), ..]));
                 };
                 add(&mut image, &there, a, &full);

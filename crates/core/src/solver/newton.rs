@@ -15,7 +15,7 @@ use super::conjugate_gradient::System;
 use super::line_search::{CoupledLine, Line, Step};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
-use crate::decision_set::{Boxes, Polyhedra, SampleSets};
+use crate::decision_set::{Boxes, Polyhedra, Prices, SampleSets};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
@@ -130,10 +130,8 @@ pub fn solve(
 ) -> Result<Outcome, Error> {
     let shape = problem.decisions().dim();
     let start = (Array2::zeros(shape), Array2::zeros(shape));
-    let mut outcome =
-        solve_from(problem, operator, settings, seed, start, Answer::Coefficients, observer)?;
-    outcome.certified = problem.without_weights(outcome.certified);
-    Ok(outcome)
+    solve_from(problem, operator, settings, seed, start, Answer::Coefficients, observer)?
+        .finished(problem)
 }
 
 /// What the tolerance is about.
@@ -157,8 +155,7 @@ pub(crate) fn solve_from(
 ) -> Result<Outcome, Error> {
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let (operator, preconditioner) =
-        preconditioned(problem, operator, settings, seed, &mut clock)?;
+    let (operator, preconditioner) = preconditioned(problem, operator, settings, seed, &mut clock)?;
     let newton = Newton {
         problem,
         operator,
@@ -355,6 +352,7 @@ impl Newton<'_> {
         };
         Ok(Outcome {
             certified: best,
+            prices: Prices::default(),
             status,
             iterations: self.iterations,
             kernel_products: self.products,

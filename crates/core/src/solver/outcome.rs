@@ -1,6 +1,8 @@
 //! What a solver returns.
 
-use crate::problem::Certified;
+use crate::decision_set::Prices;
+use crate::error::Error;
+use crate::problem::{Certified, Problem};
 use serde::{Deserialize, Serialize};
 
 /// Why a solver stopped. Only the certificate says how good the point is.
@@ -37,6 +39,8 @@ impl Status {
 pub struct Outcome {
     /// Responses, coefficients, desired decisions and their certificate, recomputed by the problem.
     pub certified: Certified,
+    /// What the limits of the samples cost.
+    pub prices: Prices,
     /// Why the solver stopped.
     pub status: Status,
     /// Steps taken.
@@ -47,4 +51,13 @@ pub struct Outcome {
     pub rescued_decisions: usize,
     /// Seconds spent in the solver.
     pub seconds: f64,
+}
+
+impl Outcome {
+    /// The outcome in the units of the data, with the prices of its limits.
+    pub(crate) fn finished(mut self, problem: &Problem) -> Result<Self, Error> {
+        self.prices = problem.prices(&self.certified)?;
+        self.certified = problem.without_weights(self.certified);
+        Ok(self)
+    }
 }

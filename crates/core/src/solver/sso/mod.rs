@@ -15,6 +15,7 @@ use super::clock::Clock;
 use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Outcome, Status};
+use crate::decision_set::Prices;
 use crate::error::Error;
 use crate::operator::{KernelOperator, OperatorKind};
 use crate::problem::{Certificate, Decided, Problem};
@@ -58,9 +59,7 @@ pub fn solve(
     };
     sso.coefficients = problem.coefficients(sso.responses.view());
     let started = sso.initialise(&checked, &mut clock)?;
-    let mut outcome = sso.run(&checked, started, &mut clock)?;
-    outcome.certified = problem.without_weights(outcome.certified);
-    Ok(outcome)
+    sso.run(&checked, started, &mut clock)?.finished(problem)
 }
 
 /// Settings with the problem's size filled in.
@@ -111,8 +110,7 @@ impl Sso<'_> {
             }
             Initialization::PaperWarmUp => {
                 self.refresh()?;
-                let start =
-                    (self.coefficients.clone(), self.desired.clone(), self.decided.clone());
+                let start = (self.coefficients.clone(), self.desired.clone(), self.decided.clone());
                 let mut found = self.responses.clone();
                 for part in self.parts(checked.parts) {
                     let samples: Vec<usize> = part.collect();
@@ -217,6 +215,7 @@ impl Sso<'_> {
         let status = if status == Status::Solved && !solved { Status::Stalled } else { status };
         Ok(Outcome {
             certified,
+            prices: Prices::default(),
             status,
             iterations: iteration,
             kernel_products: (self.entries + 1.0).ceil() as usize,
