@@ -203,8 +203,13 @@ fn every_kernel_feature_map_and_precision_is_answered_honestly() {
             (Expansion::Raw, Normalization::None),
         ] {
             for precision in [Precision::F32, Precision::F64] {
-                let settings =
-                    FitSettings { kernel, features, normalize, precision, ..within(-1.0, 1.0) };
+                let settings = FitSettings {
+                    kernel: kernel.into(),
+                    features,
+                    normalize,
+                    precision,
+                    ..within(-1.0, 1.0)
+                };
                 let fit = fit(&settings, &s, &u);
                 let what = format!("{kernel:?} {features:?} {normalize:?} {precision:?}");
                 honest(&fit, &s, &u, &what);

@@ -5,6 +5,7 @@
 
 use super::observer::Observer;
 use crate::error::Error;
+use crate::kernel::clearly_negative;
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
 use crate::precond::Preconditioner;
@@ -67,6 +68,14 @@ pub(crate) fn solve(
                 // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
                 indefinite = true;
                 if operator.is_exact() {
+                    let trace = operator.diagonal().iter().sum();
+                    let square: f64 =
+                        (0..shape.1).filter(|&i| inside[i]).map(|i| p[i] * p[i]).sum();
+                    // pᵀKp for a p of length one.
+                    let own = curvature / square - ridge;
+                    if let Some(fault) = clearly_negative(own, trace, shape.1) {
+                        return Err(Error::NotPositiveSemidefinite(fault));
+                    }
                     continue;
                 }
                 return Ok(Solution { direction, image, products, finished: true, indefinite });
