@@ -5,7 +5,8 @@
 //! error in the distance squared enters κ no larger than it is.
 #![allow(unsafe_code)]
 
-use crate::linalg::simd::{Arch, Lanes, Vectors, exp_in_place, exp_of};
+use super::panels::BLOCK;
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp_in_place, exp_of};
 
 /// The last step of a simple kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,25 +29,86 @@ type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
 const TOGETHER: usize = 6;
 
 impl Finish {
-    /// Finishes `len` numbers in place.
+    /// Finishes the first `len` values, a multiple of a panel, of `n_rows` rows of a strip.
     ///
-    /// # Safety
-    /// The processor must support `A`; `len` numbers from `values` on are valid, and a multiple of a vector's.
-    #[inline(always)]
-    pub(crate) unsafe fn apply<A: Arch, T: Vectors>(self, values: *mut T, len: usize) {
-        // SAFETY: the caller's.
+    /// Each way is a task of its own: a function with all of them in it is too large for the compiler to inline its vector code,
+    /// and takes twice the time.
+    pub(crate) fn run<T: Vectors>(self, isa: Isa, values: &mut [T], n_rows: usize, len: usize) {
+        assert!(n_rows > 0 && len <= BLOCK && len.is_multiple_of(T::PANEL));
+        assert!(values.len() >= (n_rows - 1) * BLOCK + len);
+        let rows = Rows { values: values.as_mut_ptr(), n_rows, len };
+        // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a panel is a multiple of every
+        // vector.
         unsafe {
             match self {
                 Self::Identity => {}
-                Self::Exp => exp_in_place::<A, T>(values, len),
-                Self::Matern32 => matern_in_place::<A, T, false>(values, len),
-                Self::Matern52 => matern_in_place::<A, T, true>(values, len),
+                Self::Exp => isa.run(Exp(rows)),
+                Self::Matern32 => isa.run(Matern::<T, false>(rows)),
+                Self::Matern52 => isa.run(Matern::<T, true>(rows)),
                 Self::Power { degree, offset } => {
-                    let offset = T::On::<A>::splat(T::from_f64(offset));
-                    for at in (0..len).step_by(T::On::<A>::LANES) {
-                        let x = T::On::<A>::add(T::On::<A>::load(values.add(at)), offset);
-                        T::On::<A>::store(values.add(at), power::<A, T>(x, degree));
-                    }
+                    isa.run(Power { rows, degree, offset: T::from_f64(offset) });
+                }
+            }
+        }
+    }
+}
+
+/// Rows of a strip.
+struct Rows<T> {
+    values: *mut T,
+    n_rows: usize,
+    len: usize,
+}
+
+impl<T> Rows<T> {
+    fn starts(&self) -> impl Iterator<Item = *mut T> {
+        let values = self.values;
+        (0..self.n_rows).map(move |r| values.wrapping_add(r * BLOCK))
+    }
+}
+
+struct Exp<T>(Rows<T>);
+/// 5/2 where SMOOTH, else 3/2.
+struct Matern<T, const SMOOTH: bool>(Rows<T>);
+struct Power<T> {
+    rows: Rows<T>,
+    degree: u32,
+    offset: T,
+}
+
+impl<T: Vectors> Task for Exp<T> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        for row in self.0.starts() {
+            // SAFETY: a row of the strip, as `Finish::run` asserted.
+            unsafe { exp_in_place::<A, T>(row, self.0.len) }
+        }
+    }
+}
+
+impl<T: Vectors, const SMOOTH: bool> Task for Matern<T, SMOOTH> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        for row in self.0.starts() {
+            // SAFETY: as above.
+            unsafe { matern_in_place::<A, T, SMOOTH>(row, self.0.len) }
+        }
+    }
+}
+
+impl<T: Vectors> Task for Power<T> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        for row in self.rows.starts() {
+            for at in (0..self.rows.len).step_by(T::On::<A>::LANES) {
+                // SAFETY: as above.
+                unsafe {
+                    let offset = T::On::<A>::splat(self.offset);
+                    let x = T::On::<A>::add(T::On::<A>::load(row.add(at)), offset);
+                    T::On::<A>::store(row.add(at), power::<A, T>(x, self.degree));
                 }
             }
         }

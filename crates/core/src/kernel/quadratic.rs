@@ -199,7 +199,6 @@ impl QuadraticSupport {
             n_rows,
             n_panels: len / PANEL,
             is_distance: self.is_distance,
-            finish: self.finish,
             coefficients: rows.data.as_ptr(),
             row_halves: rows.halves.as_ptr(),
             panels: self.panels[first * p..(first + len) * p].as_ptr(),
@@ -209,6 +208,7 @@ impl QuadraticSupport {
         };
         // SAFETY: `isa` was detected on this machine; the assertions and the slices above bound every access.
         unsafe { isa.run(strip) }
+        self.finish.run(isa, out, n_rows, len);
     }
 }
 
@@ -253,7 +253,6 @@ struct Strip {
     n_rows: usize,
     n_panels: usize,
     is_distance: bool,
-    finish: Finish,
     coefficients: *const f64,
     row_halves: *const f64,
     panels: *const f64,
@@ -306,9 +305,6 @@ impl Task for Strip {
                     }
                     r += 1;
                 }
-            }
-            for row in 0..self.n_rows {
-                self.finish.apply::<A, f64>(self.out.add(row * BLOCK), self.n_panels * PANEL);
             }
         }
     }

@@ -41,14 +41,14 @@ pub(crate) fn compute_strip<T: Vectors>(
     assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
-    let strip = Strip { pairing, finish, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
+    let strip = Strip { pairing, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
     unsafe { isa.run(strip) }
+    finish.run(isa, out, n_rows, n_panels * T::PANEL);
 }
 
 struct Strip<'a, T> {
     pairing: Pairing,
-    finish: Finish,
     n_features: usize,
     rows: Rows<'a, T>,
     n_rows: usize,
@@ -94,10 +94,6 @@ impl<T: Vectors> Strip<'_, T> {
                     p += 1;
                 }
             }
-        }
-        for r in 0..self.n_rows {
-            // SAFETY: the rows written above.
-            unsafe { self.finish.apply::<A, T>(self.out.add(r * BLOCK), n_panels * T::PANEL) }
         }
     }
 
