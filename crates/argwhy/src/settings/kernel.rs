@@ -181,9 +181,10 @@ impl KernelExpression {
 
 impl fmt::Display for KernelExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Numbers are gathered in front of a product, so one further inside keeps its parentheses.
         let factor = |f: &mut fmt::Formatter<'_>, e: &Self| match e {
-            Self::Sum(_) | Self::Product(_) => write!(f, "({e})"),
-            Self::Named { .. } | Self::Scaled(..) => write!(f, "{e}"),
+            Self::Named { .. } => write!(f, "{e}"),
+            Self::Scaled(..) | Self::Sum(_) | Self::Product(_) => write!(f, "({e})"),
         };
         match self {
             Self::Named { kind, parameters: Parameters { gamma, degree, offset } } => {
@@ -208,11 +209,7 @@ impl fmt::Display for KernelExpression {
             }),
             Self::Product(parts) => parts.iter().enumerate().try_for_each(|(i, part)| {
                 f.write_str(if i > 0 { "*" } else { "" })?;
-                match part {
-                    // A number in the middle would be read as the whole product's.
-                    Self::Scaled(..) => write!(f, "({part})"),
-                    _ => factor(f, part),
-                }
+                factor(f, part)
             }),
         }
     }

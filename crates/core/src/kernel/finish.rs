@@ -36,42 +36,42 @@ impl Finish {
     pub(crate) fn run<T: Vectors>(self, isa: Isa, values: &mut [T], n_rows: usize, len: usize) {
         assert!(n_rows > 0 && len <= BLOCK && len.is_multiple_of(T::PANEL));
         assert!(values.len() >= (n_rows - 1) * BLOCK + len);
-        let rows = Rows { values: values.as_mut_ptr(), n_rows, len };
+        let strip = Strip { values: values.as_mut_ptr(), n_rows, len };
         // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a panel is a multiple of every
         // vector.
         unsafe {
             match self {
                 Self::Identity => {}
-                Self::Exp => isa.run(Exp(rows)),
-                Self::Matern32 => isa.run(Matern::<T, false>(rows)),
-                Self::Matern52 => isa.run(Matern::<T, true>(rows)),
+                Self::Exp => isa.run(Exp(strip)),
+                Self::Matern32 => isa.run(Matern::<T, false>(strip)),
+                Self::Matern52 => isa.run(Matern::<T, true>(strip)),
                 Self::Power { degree, offset } => {
-                    isa.run(Power { rows, degree, offset: T::from_f64(offset) });
+                    isa.run(Power { strip, degree, offset: T::from_f64(offset) });
                 }
             }
         }
     }
 }
 
-/// Rows of a strip.
-struct Rows<T> {
+/// Rows of kernel values.
+struct Strip<T> {
     values: *mut T,
     n_rows: usize,
     len: usize,
 }
 
-impl<T> Rows<T> {
+impl<T> Strip<T> {
     fn starts(&self) -> impl Iterator<Item = *mut T> {
         let values = self.values;
         (0..self.n_rows).map(move |r| values.wrapping_add(r * BLOCK))
     }
 }
 
-struct Exp<T>(Rows<T>);
+struct Exp<T>(Strip<T>);
 /// 5/2 where SMOOTH, else 3/2.
-struct Matern<T, const SMOOTH: bool>(Rows<T>);
+struct Matern<T, const SMOOTH: bool>(Strip<T>);
 struct Power<T> {
-    rows: Rows<T>,
+    strip: Strip<T>,
     degree: u32,
     offset: T,
 }
@@ -102,8 +102,8 @@ impl<T: Vectors> Task for Power<T> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        for row in self.rows.starts() {
-            for at in (0..self.rows.len).step_by(T::On::<A>::LANES) {
+        for row in self.strip.starts() {
+            for at in (0..self.strip.len).step_by(T::On::<A>::LANES) {
                 // SAFETY: as above.
                 unsafe {
                     let offset = T::On::<A>::splat(self.offset);

@@ -192,7 +192,7 @@ impl Kernel {
             Self::Linear => inner(),
             Self::Polynomial { degree, gamma, offset } => {
                 // At most MAX_DEGREE, see `validate`.
-                (gamma * inner() + offset).powi(*degree as i32)
+                (gamma * inner() + offset).powi(degree.cast_signed())
             }
             Self::Matern32 { gamma } => {
                 let t = (6.0 * gamma * squared()).sqrt();

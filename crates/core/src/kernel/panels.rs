@@ -5,7 +5,7 @@
 //! z ← √γ z. Length scales divide. Centring changes no distance and saves digits where the features sit far from zero.
 
 use super::finish::Finish;
-use super::tile::{Pairing, compute_strip};
+use super::tile::{Pairing, pair_strip};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Element, Isa, Vectors};
 use ndarray::{ArrayView1, ArrayView2};
@@ -55,7 +55,9 @@ impl Packing {
         out: &mut [T],
     ) {
         let n_features = self.n_features();
-        compute_strip(isa, self.pairing, self.finish, n_features, rows, n_rows, columns, out);
+        let len = columns.half_norms.len();
+        pair_strip(isa, self.pairing, n_features, rows, n_rows, columns, out);
+        self.finish.run(isa, out, n_rows, len);
     }
 
     /// Writes one sample at `out[k·stride]` and returns its ½‖z‖².

@@ -14,7 +14,7 @@ use ndarray::{ArrayView1, ArrayView2};
 /// A data set packed for a kernel.
 pub(crate) struct Samples<T> {
     recipe: Recipe,
-    n_samples: usize,
+    len: usize,
     n_features: usize,
     parts: Vec<Part<T>>,
 }
@@ -47,20 +47,20 @@ enum RowPart<T> {
 impl<T: Vectors> Samples<T> {
     /// Packs the rows of `features`. Cost: one pass, [`bytes`](Self::bytes) of memory.
     pub(crate) fn new(recipe: Recipe, features: ArrayView2<'_, f64>) -> Self {
-        let (n_samples, n_features) = features.dim();
+        let (len, n_features) = features.dim();
         let parts = recipe
             .leaves
             .iter()
             .map(|leaf| match leaf {
                 Leaf::Packed(packing) => Part::Packed(Panels::new(packing.clone(), features)),
                 Leaf::Custom(_, scale) => {
-                    let mut data = Vec::with_capacity(n_samples * n_features);
+                    let mut data = Vec::with_capacity(len * n_features);
                     features.rows().into_iter().for_each(|row| data.extend(scaled(row, scale)));
                     Part::Custom(data)
                 }
             })
             .collect();
-        Self { recipe, n_samples, n_features, parts }
+        Self { recipe, len, n_features, parts }
     }
 
     /// The listed samples, packed anew.
@@ -75,7 +75,7 @@ impl<T: Vectors> Samples<T> {
         };
         Self {
             recipe: self.recipe.clone(),
-            n_samples: samples.len(),
+            len: samples.len(),
             n_features: d,
             parts: self.parts.iter().map(select).collect(),
         }
@@ -92,12 +92,12 @@ impl<T: Vectors> Samples<T> {
     }
 
     pub(crate) fn n_blocks(&self) -> usize {
-        self.n_samples.div_ceil(BLOCK)
+        self.len.div_ceil(BLOCK)
     }
 
     /// Samples in `block`, filling included: a multiple of the panel width.
     pub(crate) fn block_len(&self, block: usize) -> usize {
-        (self.n_samples.next_multiple_of(T::PANEL) - block * BLOCK).min(BLOCK)
+        (self.len.next_multiple_of(T::PANEL) - block * BLOCK).min(BLOCK)
     }
 
     /// Which parts compare the sample's panel by differences: samples of one kind can be computed together, and each has the
@@ -226,13 +226,13 @@ impl<T: Vectors> Strip<'_, T> {
             }
             (Leaf::Custom(kernel, _), Part::Custom(data)) => {
                 let d = samples.n_features;
-                let columns = block * BLOCK..samples.n_samples.min((block + 1) * BLOCK);
+                let columns = block * BLOCK..samples.len.min((block + 1) * BLOCK);
                 let n_columns = columns.len();
                 let columns = &data[columns.start * d..columns.end * d];
                 let (rows, n_rows) = match self.rows {
                     StripRows::InPlace { block, row } => {
-                        let first = (block * BLOCK + row).min(samples.n_samples);
-                        (&data[first * d..], samples.n_samples - first)
+                        let first = (block * BLOCK + row).min(samples.len);
+                        (&data[first * d..], samples.len - first)
                     }
                     StripRows::Packed(pack) => match &pack.parts[at] {
                         RowPart::Custom(rows) => (&rows[..], STRIP),

@@ -6,7 +6,6 @@
 //! the number of rows computed beside it, so its bits do not depend on how work is cut up.
 #![allow(unsafe_code)]
 
-use super::finish::Finish;
 use super::panels::{BLOCK, Columns, Rows, STRIP};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
 
@@ -24,11 +23,10 @@ pub(crate) enum Pairing {
 /// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
 const AHEAD: usize = 8;
 
-/// Computes the kernel values of the first `n_rows` (1 to 8) rows against all columns.
-pub(crate) fn compute_strip<T: Vectors>(
+/// Pairs the first `n_rows` (1 to 8) rows with all columns.
+pub(crate) fn pair_strip<T: Vectors>(
     isa: Isa,
     pairing: Pairing,
-    finish: Finish,
     n_features: usize,
     rows: Rows<'_, T>,
     n_rows: usize,
@@ -44,7 +42,6 @@ pub(crate) fn compute_strip<T: Vectors>(
     let strip = Strip { pairing, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
     unsafe { isa.run(strip) }
-    finish.run(isa, out, n_rows, n_panels * T::PANEL);
 }
 
 struct Strip<'a, T> {
@@ -61,7 +58,7 @@ impl<T: Vectors> Task for Strip<'_, T> {
 
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        // SAFETY: the caller's, see `compute_strip`.
+        // SAFETY: the caller's, see `pair_strip`.
         unsafe {
             match self.pairing {
                 Pairing::Squared => self.with_form::<A, Expansion>(),
@@ -79,7 +76,7 @@ impl<T: Vectors> Strip<'_, T> {
         let mut p = 0;
         while p < n_panels {
             // SAFETY: panels p..p + 4 lie inside `panels`, `half_norms` and each row of `out` (asserted in
-            // `compute_strip`).
+            // `pair_strip`).
             unsafe {
                 let panel = self.panel(p);
                 let by_differences = F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
