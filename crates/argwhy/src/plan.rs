@@ -238,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_kernel_keeps_samples_of_its_own() {
+        let memory = |kernel: &str| {
+            let settings =
+                FitSettings { kernel: kernel.parse().unwrap(), ..FitSettings::default() };
+            Plan::new(&settings, sizes(20_000)).unwrap().memory_bytes
+        };
+        // 78 features in f32 for the iteration and in f64 for certificates, beside what both have.
+        let packed = 20_000 * 78 * 12;
+        let more = memory("rbf + matern32") - memory("rbf");
+        assert!((packed..packed + packed / 50).contains(&more), "{more} {packed}");
+        assert_eq!(memory("2*rbf"), memory("rbf"));
+    }
+
+    #[test]
     fn a_limit_too_small_names_one_that_works() {
         for operator in [OperatorChoice::Auto, OperatorChoice::Stored] {
             let Err(Error::Memory { least, .. }) =

@@ -90,9 +90,8 @@ pub struct FitOptions {
     /// Features are cut to ±CLIP
     #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
     pub clip: Option<f64>,
-    /// Kernel: rbf, laplace, linear, polynomial, matern32, matern52, or sums and products of them with weights and
-    /// parameters, such as "rbf + 0.5*linear" or "matern52(gamma=0.1)*polynomial(degree=2)"
-    #[arg(long, allow_hyphen_values = true, help_heading = "Features and kernel")]
+    /// Kernel: rbf, laplace, linear, polynomial, matern32, matern52, or sums and products, as in "rbf + 0.5*matern52(gamma=0.1)"
+    #[arg(long, help_heading = "Features and kernel")]
     pub kernel: Option<KernelChoice>,
     /// Inverse width of the kernel, 1/(2·length²) for rbf and matern; auto is 1/(number of features)
     #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]

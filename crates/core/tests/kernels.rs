@@ -249,6 +249,37 @@ fn singular_kernels_and_those_computed_in_single_precision_are_none_of_that() {
     }
 }
 
+/// All 2 × 2 minors are fine and the smallest eigenvalue is −0.005 among 296 near zero: slow to find, and found.
+#[test]
+fn a_small_negative_eigenvalue_among_many_zeros_is_reported() {
+    let mut z = features(300, 2, 2.0, 0.3);
+    z.row_mut(17).fill(1000.0);
+    z.row_mut(203).fill(2000.0);
+    let kernel = own(|a, b| match (a[0] > 500.0, b[0] > 500.0) {
+        (false, false) => a[0] * b[0] + 1.0,
+        (true, true) if a[0] == b[0] => 1.0,
+        (true, true) => 1.0 - 1e-9,
+        // Two samples that are one to each other, and not to the rest.
+        _ if (a[0] - b[0]).abs() > 1900.0 => 0.0,
+        _ => 0.1,
+    });
+    let u = Array2::from_shape_fn((300, 1), |(i, _)| 0.3 * (i as f64).sin());
+    let set = DecisionSet::bounds(1, -1.0, 1.0).unwrap();
+    let problem = Problem::new(u.view(), set, 1e-7).unwrap();
+    let operator = HostOperator::new(z.view(), kernel, Precision::F64, OperatorKind::Stored);
+    // Found before the fit or during it, but found.
+    let found = match &operator {
+        Err(error) => Some(error.clone()),
+        Ok(operator) => {
+            newton::solve(&problem, operator, &NewtonSettings::default(), 0, &mut Ignore).err()
+        }
+    };
+    assert!(
+        matches!(&found, Some(Error::NotPositiveSemidefinite(KernelFault::Curvature { .. }))),
+        "{found:?}"
+    );
+}
+
 /// Three samples of 900 that no sample of pairs is likely to show: the solver meets them.
 #[test]
 fn what_the_check_misses_the_solver_reports() {
