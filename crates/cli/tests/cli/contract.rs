@@ -264,7 +264,7 @@ fn kernels_are_chosen_by_name_and_by_expression() {
     folder.write("c.toml", "kernel = \"rbf + 0.5*polynomial\"\ndegree = 2\noffset = 0");
     assert_eq!(sum, fit(&["--config", "c.toml"]));
     // Length scales of two are a quarter of gamma.
-    let scales = vec!["2"; 10].join(",");
+    let scales = ["2"; 10].join(",");
     let scaled = fit(&["--kernel", "rbf", "--length-scales", &scales]);
     says(&told(), &["with 10 length scales"]);
     let wide = fit(&["--kernel", "rbf", "--gamma", "0.025"]);
