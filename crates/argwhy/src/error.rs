@@ -31,6 +31,15 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// A kernel that no file can hold.
+    #[error(
+        "a model with the user-defined kernel `{name}` cannot be saved: a file holds numbers, not code; keep it in memory, or \
+         write the kernel as sums and products of the named ones"
+    )]
+    CustomKernel {
+        /// The kernel's name.
+        name: String,
+    },
     /// Settings that cannot be stored.
     #[error("the settings cannot be stored: {why}")]
     Settings {

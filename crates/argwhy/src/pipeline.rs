@@ -108,10 +108,10 @@ impl Pipeline {
         };
         let mut plan = Plan::new(settings, sizes)?;
         let features = FeatureMap::fit(settings.feature_settings(), data.signals())?;
-        let kernel = settings.kernel_for(features.n_features());
+        let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
-        plan.estimate(kernel, values.slice(s![..PROBE.min(rows.len()), ..]), sizes);
+        plan.estimate(&kernel, values.slice(s![..PROBE.min(rows.len()), ..]), sizes);
         progress.on_plan(&plan, &sizes, &outside);
 
         let whole = match settings.solver {
@@ -119,7 +119,7 @@ impl Pipeline {
             // SSO stores K_SS at most.
             SolverKind::Sso => OperatorKind::Tiled,
         };
-        let operator = HostOperator::new(values.view(), kernel, plan.precision, whole)?;
+        let operator = HostOperator::new(values.view(), kernel.clone(), plan.precision, whole)?;
         drop(values);
         let mut observer = Forward(progress);
         let seed = settings.seed;
@@ -157,8 +157,11 @@ impl Observer for Forward<'_> {
 }
 
 impl Fit {
-    /// Writes the model with its settings, whole or not at all.
+    /// Writes the model with its settings, whole or not at all. Fails for kernels of one's own.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        if let Some(kernel) = self.model.kernel.custom_part() {
+            return Err(Error::CustomKernel { name: kernel.name().to_owned() });
+        }
         let settings = serde_json::to_value(&self.settings)
             .map_err(|e| Error::Settings { why: e.to_string() })?;
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)

@@ -54,13 +54,14 @@ impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let limit = settings.memory.0;
+        let kernel = settings.kernel_for(sizes.n_features)?;
         let blocks = match settings.solver {
             SolverKind::Newton => [sizes.n_samples; 2],
             SolverKind::Sso => blocks(settings, sizes.n_samples)?,
         };
         let n_together = blocks[0].max(blocks[1]);
         let memory = |precision, kind, rank| match settings.solver {
-            SolverKind::Newton => memory_bytes(sizes, precision, kind, rank),
+            SolverKind::Newton => memory_bytes(&kernel, sizes, precision, kind, rank),
             SolverKind::Sso => {
                 // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
                 // of the warm-up beside it.
@@ -70,9 +71,11 @@ impl Plan {
                         max_rank: block_rank(rank, n_together),
                         ..settings.newton()
                     };
-                    memory_bytes(block, precision, kind, own.rank_for(n_samples)) - PROCESS_BYTES
+                    memory_bytes(&kernel, block, precision, kind, own.rank_for(n_samples))
+                        - PROCESS_BYTES
                 });
-                memory_bytes(sizes, precision, OperatorKind::Tiled, 0) + beside[0].max(beside[1])
+                memory_bytes(&kernel, sizes, precision, OperatorKind::Tiled, 0)
+                    + beside[0].max(beside[1])
             }
         };
         let plan = |precision, kind, rank| Self {
@@ -129,7 +132,7 @@ impl Plan {
     }
 
     /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
-    pub fn estimate(&mut self, kernel: Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
+    pub fn estimate(&mut self, kernel: &Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
         let cores = rayon::current_num_threads() as f64;
         if self.max_rank == self.n_together {
             // One factorisation and some substitutions: not worth measuring.
@@ -138,7 +141,8 @@ impl Plan {
         }
         let n = features.nrows();
         let time = |kind: OperatorKind| -> f64 {
-            let Ok(operator) = HostOperator::new(features, kernel, self.precision, kind) else {
+            let Ok(operator) = HostOperator::new(features, kernel.clone(), self.precision, kind)
+            else {
                 return 0.0;
             };
             let v = Array2::from_elem((sizes.decision_dim, n), 1.0);
@@ -180,14 +184,20 @@ fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error>
     Ok([block, part])
 }
 
-fn memory_bytes(sizes: Sizes, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {
+fn memory_bytes(
+    kernel: &Kernel,
+    sizes: Sizes,
+    precision: Precision,
+    kind: OperatorKind,
+    rank: usize,
+) -> u64 {
     let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features } = sizes;
     let numbers = n_loaded * (signal_dim + decision_dim)
         + n_samples * (signal_dim + decision_dim)
         + n_samples * n_features;
     PROCESS_BYTES
         + (numbers * size_of::<f64>()) as u64
-        + HostOperator::bytes(n_samples, n_features, precision, kind)
+        + HostOperator::bytes(kernel, n_samples, n_features, precision, kind)
         + HostOperator::product_bytes(n_samples, decision_dim)
         + newton::bytes(n_samples, decision_dim, rank)
 }
@@ -225,6 +235,20 @@ mod tests {
         assert!(tight.max_rank < 2000 && tight.precision == Precision::F32, "{tight:?}");
         assert!(tight.memory_bytes <= tight.limit_bytes);
         assert!(plan(5000, "2GiB").max_rank < 5000);
+    }
+
+    #[test]
+    fn every_part_of_a_kernel_keeps_samples_of_its_own() {
+        let memory = |kernel: &str| {
+            let settings =
+                FitSettings { kernel: kernel.parse().unwrap(), ..FitSettings::default() };
+            Plan::new(&settings, sizes(20_000)).unwrap().memory_bytes
+        };
+        // 78 features in f32 for the iteration and in f64 for certificates, beside what both have.
+        let packed = 20_000 * 78 * 12;
+        let more = memory("rbf + matern32") - memory("rbf");
+        assert!((packed..packed + packed / 50).contains(&more), "{more} {packed}");
+        assert_eq!(memory("2*rbf"), memory("rbf"));
     }
 
     #[test]

@@ -3,8 +3,12 @@
 //! Names are those of the command's options, of the config file and of the model file. Values that people write by hand
 //! (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them.
 
+mod kernel;
 mod values;
 
+pub use kernel::{
+    DEFAULT_DEGREE, DEFAULT_OFFSET, KernelChoice, KernelExpression, KernelKind, Parameters,
+};
 pub use values::{Block, Gamma, MemorySize, Numbers};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
@@ -25,10 +29,16 @@ pub struct FitSettings {
     pub normalize: Normalization,
     /// Features are cut to ±clip.
     pub clip: f64,
-    /// The kernel's kind.
-    pub kernel: KernelKind,
+    /// The kernel: a name, or an expression of names such as `rbf + 0.5*linear`.
+    pub kernel: KernelChoice,
     /// The kernel's inverse width; automatic is 1/(number of features).
     pub gamma: Gamma,
+    /// Degree of polynomial kernels; none means [`DEFAULT_DEGREE`].
+    pub degree: Option<u32>,
+    /// Offset of polynomial kernels; none means [`DEFAULT_OFFSET`].
+    pub offset: Option<f64>,
+    /// What each feature is divided by before the kernel sees it, one number a feature; none means by nothing.
+    pub length_scales: Option<Numbers>,
     /// One lower and one upper limit for all dimensions.
     pub bounds: Option<Numbers>,
     /// Lower limits, one a dimension.
@@ -77,8 +87,11 @@ impl Default for FitSettings {
             features: features.expansion,
             normalize: features.normalization,
             clip: features.clip,
-            kernel: KernelKind::default(),
+            kernel: KernelChoice::default(),
             gamma: Gamma::Auto,
+            degree: None,
+            offset: None,
+            length_scales: None,
             bounds: None,
             lower: None,
             upper: None,
@@ -100,19 +113,6 @@ impl Default for FitSettings {
             seed: 0,
         }
     }
-}
-
-/// Kernels by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KernelKind {
-    /// exp(−γ‖a − b‖²).
-    #[default]
-    Rbf,
-    /// exp(−γ‖a − b‖₁).
-    Laplace,
-    /// aᵀb.
-    Linear,
 }
 
 /// Solvers by name.
@@ -199,7 +199,7 @@ impl FitSettings {
         if self.warm_up == Some(0) {
             return setting("warm-up", &0, "1 part or more, no more parts than samples");
         }
-        self.kernel_for(1).validate()?;
+        self.validate_kernel()?;
         self.newton().validate()
     }
 
@@ -218,20 +218,63 @@ impl FitSettings {
         }
     }
 
-    /// The kernel on `n_features` features.
-    pub fn kernel_for(&self, n_features: usize) -> Kernel {
-        let gamma = self.gamma.value(n_features);
-        match self.kernel {
-            KernelKind::Rbf => Kernel::Rbf { gamma },
-            KernelKind::Laplace => Kernel::Laplace { gamma },
-            KernelKind::Linear => Kernel::Linear,
+    /// The kernel on `n_features` features. Fails where length scales are not as many.
+    pub fn kernel_for(&self, n_features: usize) -> Result<Kernel, Error> {
+        let kernel = self.unchecked_kernel(n_features);
+        kernel.validate_for(n_features)?;
+        Ok(kernel)
+    }
+
+    fn unchecked_kernel(&self, n_features: usize) -> Kernel {
+        let shared =
+            Parameters { gamma: Some(self.gamma), degree: self.degree, offset: self.offset };
+        let kernel = self.kernel.kernel(n_features, shared);
+        match &self.length_scales {
+            None => kernel,
+            Some(Numbers(length_scales)) => Kernel::Anisotropic {
+                length_scales: length_scales.clone(),
+                kernel: Box::new(kernel),
+            },
         }
     }
 
-    /// The precision to iterate in. f32 where it was asked for and pays: not for the linear kernel, whose values have no bound,
-    /// and not for a regularization close to what rounding adds to kernel values of one.
+    /// Ranges, and that no parameter is given that the kernel would ignore.
+    fn validate_kernel(&self) -> Result<(), Error> {
+        let gamma = match self.gamma {
+            Gamma::Auto => None,
+            Gamma::Value(gamma) => Some(gamma.to_string()),
+        };
+        for (name, given, allowed) in [
+            (
+                "gamma",
+                gamma,
+                "auto for this kernel: it has no part that takes a gamma, or each has its own in parentheses",
+            ),
+            (
+                "degree",
+                self.degree.map(|degree| degree.to_string()),
+                "nothing for this kernel: only polynomial takes a degree, unless it has its own in parentheses",
+            ),
+            (
+                "offset",
+                self.offset.map(|offset| offset.to_string()),
+                "nothing for this kernel: only polynomial takes an offset, unless it has its own in parentheses",
+            ),
+        ] {
+            if let Some(found) = given
+                && !self.kernel.takes(name)
+            {
+                return Err(Error::Setting { name, found, allowed });
+            }
+        }
+        self.unchecked_kernel(1).validate()
+    }
+
+    /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose values have no bound, and not for
+    /// a regularization close to what rounding adds to kernel values as large as theirs.
     pub fn working_precision(&self) -> Precision {
-        let resolved = self.kernel != KernelKind::Linear && self.regularization >= F32_RESOLVES;
+        let bound = self.unchecked_kernel(1).bound();
+        let resolved = bound.is_some_and(|bound| self.regularization >= F32_RESOLVES * bound);
         if resolved { self.precision } else { Precision::F64 }
     }
 
@@ -297,9 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn single_precision_is_for_kernels_with_a_bound_that_it_resolves() {
+        let precision = |kernel: &str, regularization| {
+            let kernel = kernel.parse().unwrap();
+            FitSettings { kernel, regularization, ..FitSettings::default() }.working_precision()
+        };
+        for kernel in ["rbf", "matern32", "0.5*rbf + laplace", "rbf*matern52"] {
+            assert_eq!(precision(kernel, 1e-6), Precision::F32, "{kernel}");
+            assert_eq!(precision(kernel, 1e-8), Precision::F64, "{kernel}");
+        }
+        for kernel in ["linear", "polynomial", "rbf + 0.1*linear", "rbf*polynomial", "100*rbf"] {
+            assert_eq!(precision(kernel, 1e-6), Precision::F64, "{kernel}");
+        }
+    }
+
+    #[test]
     fn bad_settings_name_themselves() {
         let default = FitSettings::default;
         let bounds = |text: &str| Some(text.parse().unwrap());
+        let kernel = |text: &str| text.parse::<KernelChoice>().unwrap();
         for (settings, name) in [
             (FitSettings { regularization: 0.0, ..default() }, "regularization"),
             (FitSettings { clip: f64::NAN, ..default() }, "clip"),
@@ -307,6 +366,37 @@ mod tests {
             (FitSettings { threads: Some(100_000), ..default() }, "threads"),
             (FitSettings { tol: -1.0, ..default() }, "tol"),
             (FitSettings { gamma: Gamma::Value(-1.0), ..default() }, "gamma"),
+            (FitSettings { degree: Some(2), ..default() }, "degree"),
+            (FitSettings { offset: Some(2.0), kernel: kernel("linear"), ..default() }, "offset"),
+            (
+                FitSettings { gamma: Gamma::Value(1.0), kernel: kernel("linear"), ..default() },
+                "gamma",
+            ),
+            (
+                FitSettings {
+                    degree: Some(2),
+                    kernel: kernel("rbf + polynomial(degree=3)"),
+                    ..default()
+                },
+                "degree",
+            ),
+            (
+                FitSettings { degree: Some(0), kernel: kernel("polynomial"), ..default() },
+                "degree is 0",
+            ),
+            (
+                FitSettings {
+                    gamma: Gamma::Value(1.0),
+                    kernel: Kernel::Linear.into(),
+                    ..default()
+                },
+                "gamma",
+            ),
+            (
+                FitSettings { length_scales: Some(Numbers(vec![1.0, -1.0])), ..default() },
+                "length-scales",
+            ),
+            (FitSettings { kernel: kernel("0*rbf"), ..default() }, "weight"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),
             (FitSettings { bounds: bounds("1,-1"), ..default() }, "lower limit"),
             (FitSettings { bounds: bounds("0,1"), unbounded: true, ..default() }, "limits"),

@@ -195,7 +195,14 @@ fn every_shape_is_answered_honestly_for_every_regularization() {
 fn every_kernel_feature_map_and_precision_is_answered_honestly() {
     let s = random(5, 50, 3);
     let u = expert(&s, 2, 1.3, 5);
-    for kernel in [KernelKind::Rbf, KernelKind::Laplace, KernelKind::Linear] {
+    for kernel in [
+        KernelKind::Rbf,
+        KernelKind::Laplace,
+        KernelKind::Linear,
+        KernelKind::Polynomial,
+        KernelKind::Matern32,
+        KernelKind::Matern52,
+    ] {
         for (features, normalize) in [
             (Expansion::Poly2, Normalization::Zscore),
             (Expansion::Poly2, Normalization::None),
@@ -203,8 +210,13 @@ fn every_kernel_feature_map_and_precision_is_answered_honestly() {
             (Expansion::Raw, Normalization::None),
         ] {
             for precision in [Precision::F32, Precision::F64] {
-                let settings =
-                    FitSettings { kernel, features, normalize, precision, ..within(-1.0, 1.0) };
+                let settings = FitSettings {
+                    kernel: kernel.into(),
+                    features,
+                    normalize,
+                    precision,
+                    ..within(-1.0, 1.0)
+                };
                 let fit = fit(&settings, &s, &u);
                 let what = format!("{kernel:?} {features:?} {normalize:?} {precision:?}");
                 honest(&fit, &s, &u, &what);

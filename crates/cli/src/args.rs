@@ -6,7 +6,9 @@ use argwhy::core::features::{Expansion, Normalization};
 use argwhy::core::operator::Precision;
 use argwhy::core::solver::sso::{Initialization, Selection};
 use argwhy::io::RowRanges;
-use argwhy::settings::{Block, Gamma, KernelKind, MemorySize, Numbers, OperatorChoice, SolverKind};
+use argwhy::settings::{
+    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind,
+};
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -88,12 +90,36 @@ pub struct FitOptions {
     /// Features are cut to ±CLIP
     #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
     pub clip: Option<f64>,
-    /// Kernel: rbf, laplace or linear
-    #[arg(long, value_parser = named::<KernelKind>, help_heading = "Features and kernel")]
-    pub kernel: Option<KernelKind>,
-    /// Inverse width of the kernel; auto is 1/(number of features)
+    /// Kernel: rbf, laplace, linear, polynomial, matern32, matern52, or sums and products, as in "rbf + 0.5*matern52(gamma=0.1)"
+    #[arg(long, help_heading = "Features and kernel")]
+    pub kernel: Option<KernelChoice>,
+    /// Inverse width of the kernel, 1/(2·length²) for rbf and matern; auto is 1/(number of features)
     #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
     pub gamma: Option<Gamma>,
+    /// Degree of polynomial kernels, 1 to 32; 3 if not given
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Features and kernel"
+    )]
+    pub degree: Option<u32>,
+    /// Offset c of polynomial kernels (gamma·a'b + c)^degree; 1 if not given
+    #[arg(
+        long,
+        value_name = "C",
+        allow_negative_numbers = true,
+        help_heading = "Features and kernel"
+    )]
+    pub offset: Option<f64>,
+    /// What each feature is divided by before the kernel sees it, one number a feature; nothing if not given
+    #[arg(
+        long,
+        value_name = "A,B,C",
+        allow_hyphen_values = true,
+        help_heading = "Features and kernel"
+    )]
+    pub length_scales: Option<Numbers>,
 
     /// One lower and one upper limit for every dimension of a decision
     #[arg(long, value_name = "LO,HI", allow_hyphen_values = true, help_heading = "Decisions",

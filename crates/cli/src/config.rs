@@ -34,6 +34,12 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         // Limits belong together: one of them on the command line replaces all of the file's.
         (file.bounds, file.lower, file.upper, file.unbounded) = (None, None, None, false);
     }
+    if let Some(kernel) = &line.kernel {
+        // Parameters of the file's kernel go with it where the new one has no use for them.
+        file.gamma = file.gamma.filter(|_| kernel.takes("gamma"));
+        file.degree = file.degree.filter(|_| kernel.takes("degree"));
+        file.offset = file.offset.filter(|_| kernel.takes("offset"));
+    }
     let flags =
         (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
     let merged = either!(
@@ -47,6 +53,9 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         clip,
         kernel,
         gamma,
+        degree,
+        offset,
+        length_scales,
         bounds,
         lower,
         upper,
@@ -81,6 +90,9 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
         clip: o.clip.unwrap_or(default.clip),
         kernel: o.kernel.unwrap_or(default.kernel),
         gamma: o.gamma.unwrap_or(default.gamma),
+        degree: o.degree.or(default.degree),
+        offset: o.offset.or(default.offset),
+        length_scales: o.length_scales.or(default.length_scales),
         bounds: o.bounds,
         lower: o.lower,
         upper: o.upper,
@@ -125,6 +137,7 @@ pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use argwhy::settings::Gamma;
 
     fn file(text: &str) -> FitOptions {
         toml::from_str(text).unwrap()
@@ -145,6 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn another_kernel_leaves_the_parameters_of_the_files_kernel_behind() {
+        let text = "kernel = \"polynomial\"\ndegree = 2\ngamma = 0.5\nlength-scales = [1, 2]";
+        let with = |kernel: &str| {
+            let line = FitOptions { kernel: kernel.parse().ok(), ..FitOptions::default() };
+            settings(&merge(line, file(text))).unwrap()
+        };
+        assert_eq!((with("rbf").degree, with("rbf").gamma), (None, Gamma::Value(0.5)));
+        assert_eq!((with("linear").degree, with("linear").gamma), (None, Gamma::Auto));
+        assert_eq!(with("rbf + polynomial").degree, Some(2));
+        assert_eq!(with("rbf").length_scales.unwrap().0, [1.0, 2.0]);
+    }
+
+    #[test]
     fn nothing_said_means_the_defaults() {
         assert_eq!(settings(&FitOptions::default()).unwrap(), FitSettings::default());
     }
@@ -155,6 +181,9 @@ mod tests {
         let stored = FitSettings {
             bounds: Some("-1,1".parse().unwrap()),
             time_limit: Some(9.0),
+            kernel: "rbf + 0.5*polynomial(offset=0)".parse().unwrap(),
+            degree: Some(2),
+            length_scales: Some("1,2.5".parse().unwrap()),
             threads: Some(2),
             ..FitSettings::default()
         };

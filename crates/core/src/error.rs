@@ -1,5 +1,6 @@
 //! What can go wrong in the mathematics, with the data a message needs.
 
+use std::fmt;
 use thiserror::Error;
 
 /// An input the core cannot work with. Not converging is a [`Status`](crate::solver::Status), never an error.
@@ -144,6 +145,22 @@ pub enum Error {
         /// What would be accepted.
         allowed: &'static str,
     },
+    /// Length scales that do not fit the features.
+    #[error(
+        "there are {found} length scales but {n_features} features; give one length scale for each feature, in the \
+         feature map's order (poly2: 1, then the signals, then their products)"
+    )]
+    LengthScales {
+        /// Length scales given.
+        found: usize,
+        /// Features there are.
+        n_features: usize,
+    },
+    /// A kernel for which there is no theory, let alone an optimum.
+    #[error(
+        "the kernel is not positive semidefinite: {0}; check its formula (samples are counted from 0)"
+    )]
+    NotPositiveSemidefinite(KernelFault),
     /// The memory limit is below what the fit needs.
     #[error(
         "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
@@ -165,4 +182,75 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+}
+
+/// What shows that a kernel is not positive semidefinite.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum KernelFault {
+    /// A value is NaN or infinite.
+    NotFinite {
+        /// The samples compared.
+        samples: [usize; 2],
+        /// κ of them.
+        value: f64,
+    },
+    /// κ(a, a) < 0.
+    NegativeDiagonal {
+        /// a.
+        sample: usize,
+        /// κ(a, a).
+        value: f64,
+    },
+    /// κ(a, b) ≠ κ(b, a).
+    Asymmetric {
+        /// a, b.
+        samples: [usize; 2],
+        /// κ(a, b), κ(b, a).
+        values: [f64; 2],
+    },
+    /// κ(a, b)² > κ(a, a) κ(b, b).
+    Minor {
+        /// a, b.
+        samples: [usize; 2],
+        /// κ(a, b)².
+        square: f64,
+        /// κ(a, a) κ(b, b).
+        product: f64,
+    },
+    /// vᵀKv < 0 for some v of length one.
+    Curvature {
+        /// Samples v combines.
+        n_samples: usize,
+        /// vᵀKv.
+        value: f64,
+        /// vᵀKv relative to K's trace.
+        relative: f64,
+    },
+}
+
+impl fmt::Display for KernelFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFinite { samples: [i, j], value } => {
+                write!(f, "κ(sample {i}, sample {j}) is {value}")
+            }
+            Self::NegativeDiagonal { sample, value } => {
+                write!(f, "κ(sample {sample}, sample {sample}) = {value} is negative")
+            }
+            Self::Asymmetric { samples: [i, j], values: [ij, ji] } => write!(
+                f,
+                "κ(sample {i}, sample {j}) = {ij} but κ(sample {j}, sample {i}) = {ji}, {:e} apart",
+                (ij - ji).abs()
+            ),
+            Self::Minor { samples: [i, j], square, product } => {
+                write!(f, "for samples {i} and {j}, κ² = {square} exceeds κ_ii·κ_jj = {product}")
+            }
+            Self::Curvature { n_samples, value, relative } => write!(
+                f,
+                "a combination v of {n_samples} samples with ‖v‖ = 1 has vᵀKv = {value:e} \
+                 ({relative:.1e} of the trace)"
+            ),
+        }
+    }
 }

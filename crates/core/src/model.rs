@@ -140,7 +140,7 @@ impl Model {
     /// Whether the parts fit together; a model read from a file is checked by this before use.
     pub fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
-        self.kernel.validate()?;
+        self.kernel.validate_for(self.features.n_features())?;
         let n_support = self.n_support();
         let parts = [
             ("support signals", &self.support_signals, self.features.signal_dim()),

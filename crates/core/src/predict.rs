@@ -7,9 +7,10 @@
 use crate::decision_set::{Constraints, DecisionSet, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::FeatureMap;
-use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
+use crate::kernel::panels::{BLOCK, STRIP};
 use crate::kernel::quadratic::{Monomials, QuadraticRows, QuadraticSupport};
-use crate::kernel::tile::compute_strip;
+use crate::kernel::recipe::Recipe;
+use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::Isa;
 use crate::model::Model;
@@ -31,7 +32,7 @@ pub struct Predictor {
     set: DecisionSet,
     constrained: bool,
     metric: Metric,
-    panels: Panels<f64>,
+    support: Samples<f64>,
     /// The faster way for signals whose features are not clipped, where model and kernel allow it.
     quadratic: Option<QuadraticSupport>,
     /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the support.
@@ -67,10 +68,10 @@ impl Predictor {
         } else {
             model.features.transform(model.support_signals.view())?
         };
-        let panels = Panels::new(Packing::new(model.kernel, features.view()), features.view());
+        let support = Samples::new(Recipe::new(&model.kernel, features.view()), features.view());
         let signals = model.support_signals.view();
         let quadratic =
-            QuadraticSupport::new(model.kernel, &model.features, signals, features.view());
+            QuadraticSupport::new(&model.kernel, &model.features, signals, features.view());
         let dim = model.decision_dim();
         let mut coefficients = Aligned::zeros(n_support.div_ceil(BLOCK) * dim * BLOCK);
         for ((i, j), value) in model.coefficients.indexed_iter() {
@@ -81,7 +82,7 @@ impl Predictor {
             set: model.set.clone(),
             constrained: model.constrained,
             metric: model.metric()?,
-            panels,
+            support,
             quadratic,
             coefficients,
             isa: Isa::detect(),
@@ -98,17 +99,17 @@ impl Predictor {
         let Some(support) = &self.quadratic else { return true };
         let n = features.nrows();
         let picked: Vec<usize> = (0..STRIP.min(n)).map(|r| r * n / STRIP.min(n)).collect();
-        let mut general = RowPack::new(features.ncols());
-        general.pack(&self.panels.packing, features.select(Axis(0), &picked).view());
+        let mut general = self.support.row_pack();
+        self.support.pack(features.select(Axis(0), &picked).view(), &mut general);
         let mut polynomials = QuadraticRows::new(self.signal_dim(), features.ncols());
         for (r, &i) in picked.iter().enumerate() {
             support.write_row(&self.features, &features.row(i).to_vec(), &mut polynomials, r);
         }
         let groups = [Group::Quadratic(support, &polynomials, None), Group::General(&general)];
         let mut sums = [(); 2].map(|()| Aligned::zeros(self.decision_dim() * BLOCK));
-        let mut strip = Aligned::zeros(STRIP * BLOCK);
+        let mut strip = self.strip();
         for (group, sums) in groups.into_iter().zip(&mut sums) {
-            for block in 0..self.panels.n_blocks() {
+            for block in 0..self.support.n_blocks() {
                 self.add_block(block, group, picked.len(), &mut strip, sums);
             }
         }
@@ -120,6 +121,11 @@ impl Predictor {
         let scale = general.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
         let off = fast.iter().zip(&general).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()));
         off <= AGREEMENT * scale
+    }
+
+    /// Room for a strip of kernel values and for what they are combined from.
+    fn strip(&self) -> Aligned<f64> {
+        Aligned::zeros(STRIP * BLOCK + self.support.spare_len())
     }
 
     /// Length of a decision.
@@ -136,9 +142,9 @@ impl Predictor {
     pub fn scratch(&self) -> Scratch {
         Scratch {
             features: Array2::zeros((STRIP, self.features.n_features())),
-            rows: RowPack::new(self.features.n_features()),
+            rows: self.support.row_pack(),
             polynomials: QuadraticRows::new(self.signal_dim(), self.features.n_features()),
-            strip: Aligned::zeros(STRIP * BLOCK),
+            strip: self.strip(),
             sums: Aligned::zeros(self.decision_dim() * BLOCK),
             solver: ActiveSet::new(&self.metric),
         }
@@ -219,12 +225,12 @@ impl Predictor {
             }
             _ => {
                 let first = scratch.features.slice(ndarray::s![..1, ..]);
-                scratch.rows.pack(&self.panels.packing, first);
+                self.support.pack(first, &mut scratch.rows);
                 Group::General(&scratch.rows)
             }
         };
         scratch.sums.fill(0.0);
-        for block in 0..self.panels.n_blocks() {
+        for block in 0..self.support.n_blocks() {
             self.add_block(block, rows, 1, &mut scratch.strip, &mut scratch.sums);
         }
         for (j, u) in out.iter_mut().enumerate() {
@@ -337,17 +343,17 @@ impl Predictor {
         let packs: Vec<(RowPack<f64>, &[usize])> = slow
             .chunks(STRIP)
             .map(|members| {
-                let mut pack = RowPack::new(n_features);
-                pack.pack(&self.panels.packing, features.select(Axis(0), members).view());
+                let mut pack = self.support.row_pack();
+                self.support.pack(features.select(Axis(0), members).view(), &mut pack);
                 (pack, members)
             })
             .collect();
         let n_groups = polynomials.len() + packs.len();
         let mut sums = vec![0.0; n_groups * self.decision_dim() * BLOCK];
-        let mut strip = Aligned::zeros(STRIP * BLOCK);
+        let mut strip = self.strip();
         let mut monomials = Monomials::new(n_features);
         let width = self.decision_dim() * BLOCK;
-        for block in 0..self.panels.n_blocks() {
+        for block in 0..self.support.n_blocks() {
             let mut sums = sums.chunks_mut(width);
             if let Some(support) = self.quadratic.as_ref().filter(|_| !polynomials.is_empty()) {
                 support.expand(self.isa, block, &mut monomials);
@@ -382,7 +388,7 @@ impl Predictor {
         let dim = self.decision_dim();
         self.compute(block, rows, n_rows, strip);
         let coefficients = &self.coefficients[block * dim * BLOCK..(block + 1) * dim * BLOCK];
-        let len = self.panels.block_len(block);
+        let len = self.support.block_len(block);
         accumulate_rows(self.isa, strip, n_rows, len, coefficients, sums, dim);
     }
 
@@ -393,11 +399,10 @@ impl Predictor {
                 support.compute_strip(self.isa, rows, n_rows, block, monomials, strip);
             }
             Group::General(rows) => {
-                let packing = &self.panels.packing;
                 let computed = if n_rows < FEW { n_rows } else { STRIP };
-                let columns = self.panels.block(block);
-                let (kernel, width) = (packing.kernel(), packing.n_features());
-                compute_strip(self.isa, kernel, width, rows.rows(), computed, columns, strip);
+                let rows = StripRows::Packed(rows);
+                let (strip, spare) = strip.split_at_mut(STRIP * BLOCK);
+                self.support.compute(self.isa, rows, computed, block, strip, spare);
             }
         }
     }
@@ -407,10 +412,21 @@ impl Predictor {
 mod tests {
     use super::*;
     use crate::features::FeatureSettings;
-    use crate::kernel::Kernel;
+    use crate::kernel::{CustomKernel, Kernel};
     use crate::model::FitRecord;
     use crate::problem::Certificate;
     use crate::solver::Status;
+
+    struct Cosine;
+
+    impl CustomKernel for Cosine {
+        fn name(&self) -> &'static str {
+            "cosine"
+        }
+        fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+            a.iter().zip(b).map(|(a, b)| (0.3 * (a - b)).cos()).sum()
+        }
+    }
 
     fn model(kernel: Kernel, clip: f64, n: usize) -> Model {
         let signals = Array2::from_shape_fn((n, 4), |(i, j)| {
@@ -445,10 +461,26 @@ mod tests {
     /// One at a time, in batches of any size, clipped or not: the same bits, right to rounding, inside the set.
     #[test]
     fn a_decision_does_not_depend_on_its_neighbours() {
-        let kernels = [Kernel::Rbf { gamma: 0.1 }, Kernel::Laplace { gamma: 0.1 }, Kernel::Linear];
-        for (kernel, clip) in kernels.into_iter().flat_map(|k| [(k, 1000.0), (k, 6.0)]) {
+        let gamma = 0.1;
+        let scaled = Kernel::Scaled { weight: 0.2, kernel: Box::new(Kernel::Linear) };
+        let sum = Kernel::Sum { terms: vec![Kernel::Rbf { gamma }, scaled] };
+        let kernels = [
+            Kernel::Rbf { gamma },
+            Kernel::Laplace { gamma },
+            Kernel::Linear,
+            Kernel::Matern32 { gamma },
+            Kernel::Matern52 { gamma },
+            Kernel::Polynomial { degree: 2, gamma: 0.01, offset: 1.0 },
+            sum.clone(),
+            Kernel::Anisotropic {
+                length_scales: (0..15).map(|k| 1.0 + 0.1 * f64::from(k)).collect(),
+                kernel: Box::new(Kernel::Product { factors: vec![sum, Kernel::Rbf { gamma }] }),
+            },
+            Kernel::custom(Cosine),
+        ];
+        for (kernel, clip) in kernels.into_iter().flat_map(|k| [(k.clone(), 1000.0), (k, 6.0)]) {
             for n in [0, 1, 250, 700] {
-                let model = model(kernel, clip, n.max(1));
+                let model = model(kernel.clone(), clip, n.max(1));
                 let mut model = model;
                 if n == 0 {
                     model.support_rows.clear();

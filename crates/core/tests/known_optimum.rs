@@ -80,7 +80,7 @@ impl Known {
 
     fn operator(&self, precision: Precision, kind: OperatorKind) -> HostOperator {
         let features = matrix(&self.given.features);
-        HostOperator::new(features.view(), self.given.kernel, precision, kind).unwrap()
+        HostOperator::new(features.view(), self.given.kernel.clone(), precision, kind).unwrap()
     }
 }
 

@@ -66,6 +66,19 @@ pub enum ModelFileError {
         /// The version that wrote it.
         writer: String,
     },
+    /// Written with a kernel of a later version.
+    #[error(
+        "`{}` (written by argwhy {writer}) has the kernel `{kind}`, which this version does not know; update argwhy",
+        path.display()
+    )]
+    UnknownKernel {
+        /// The file.
+        path: PathBuf,
+        /// Its kernel.
+        kind: String,
+        /// The version that wrote it.
+        writer: String,
+    },
     /// The bytes are not those that were written.
     #[error("the model `{}` is damaged ({why}); copy or fit it again", path.display())]
     Damaged {
@@ -114,6 +127,20 @@ struct Metadata {
 struct Preamble {
     format: u64,
     version: String,
+    kernel: Option<serde_json::Value>,
+}
+
+/// The first kind of kernel, in an expression's order, that this version does not know.
+fn unknown_kind(kernel: &serde_json::Value) -> Option<String> {
+    const COMPOUND: [&str; 4] = ["scaled", "sum", "product", "anisotropic"];
+    let own = kernel.get("kind").and_then(serde_json::Value::as_str);
+    if let Some(kind) = own.filter(|kind| !Kernel::NAMES.contains(kind) && !COMPOUND.contains(kind))
+    {
+        return Some(kind.to_owned());
+    }
+    let parts =
+        ["terms", "factors"].into_iter().filter_map(|key| kernel.get(key)?.as_array()).flatten();
+    parts.chain(kernel.get("kernel")).find_map(unknown_kind)
 }
 
 /// Writes a model whole or not at all.
@@ -139,6 +166,9 @@ pub fn load_model(path: &Path) -> Result<StoredModel, ModelFileError> {
     decode_model(&bytes).map_err(|problem| match problem {
         Problem::NotAModel(why) => ModelFileError::NotAModel { path, why },
         Problem::Newer { found, writer } => ModelFileError::Newer { path, found, writer },
+        Problem::UnknownKernel { kind, writer } => {
+            ModelFileError::UnknownKernel { path, kind, writer }
+        }
         Problem::Damaged(why) => ModelFileError::Damaged { path, why },
     })
 }
@@ -157,6 +187,14 @@ pub enum Problem {
         /// The version that wrote it.
         writer: String,
     },
+    /// They name a kernel of a later version.
+    #[error("the kernel `{kind}`, written by argwhy {writer}, is not known to this version")]
+    UnknownKernel {
+        /// The kernel.
+        kind: String,
+        /// The version that wrote it.
+        writer: String,
+    },
     /// They were changed since they were written.
     #[error("damaged ({0})")]
     Damaged(String),
@@ -164,12 +202,15 @@ pub enum Problem {
 
 /// The file's bytes. The same model and settings give the same bytes.
 pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
+    if let Some(kernel) = model.kernel.custom_part() {
+        return Err(format!("its kernel `{}` is code of the user's own, not data", kernel.name()));
+    }
     let metadata = Metadata {
         checksum: "0".repeat(CHECKSUM_LEN),
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: model.features.clone(),
-        kernel: model.kernel,
+        kernel: model.kernel.clone(),
         decision_set: model.set.clone(),
         record: model.record.clone(),
         settings: settings.clone(),
@@ -210,6 +251,9 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         return Err(Problem::Newer { found: preamble.format, writer: preamble.version });
     }
     check_checksum(bytes)?;
+    if let Some(kind) = preamble.kernel.and_then(|kernel| unknown_kind(&kernel)) {
+        return Err(Problem::UnknownKernel { kind, writer: preamble.version });
+    }
     let metadata: Metadata = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
     let tensor = |name: &str| file.tensor(name).map_err(|e| damaged(&e));

@@ -113,6 +113,86 @@ fn a_newer_format_is_told_apart_from_damage() {
     assert!(matches!(decode_model(&newer), Err(Problem::Newer { found: 7, .. })));
 }
 
+/// The file with one text of its header replaced, and the checksum made to fit.
+fn altered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = bytes.to_vec();
+    let find = |bytes: &[u8], text: &str| {
+        bytes.windows(text.len()).position(|w| w == text.as_bytes()).unwrap()
+    };
+    let at = find(&bytes, from);
+    bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    let mark = r#"{\"checksum\":\""#;
+    let digits = find(&bytes, mark) + mark.len();
+    bytes[digits..digits + 64].fill(b'0');
+    let hash = blake3::hash(&bytes).to_hex();
+    bytes[digits..digits + 64].copy_from_slice(hash.as_bytes());
+    bytes
+}
+
+fn kernels() -> Vec<Kernel> {
+    let polynomial = Kernel::Polynomial { degree: 2, gamma: 0.1 + 0.2, offset: 0.0 };
+    let sum = Kernel::Sum {
+        terms: vec![
+            Kernel::Matern32 { gamma: 1e-300 },
+            Kernel::Scaled { weight: 0.1, kernel: Box::new(Kernel::Matern52 { gamma: 3.0 }) },
+        ],
+    };
+    vec![
+        Kernel::Laplace { gamma: 0.1 },
+        Kernel::Linear,
+        polynomial.clone(),
+        Kernel::Product { factors: vec![sum.clone(), polynomial] },
+        Kernel::Anisotropic { length_scales: vec![0.1; 6], kernel: Box::new(sum) },
+    ]
+}
+
+#[test]
+fn every_kernel_is_read_back() {
+    for kernel in kernels() {
+        let model = Model { kernel, ..small() };
+        let bytes = encode_model(&model, &settings()).unwrap();
+        assert_eq!(decode_model(&bytes).unwrap().model, model);
+    }
+}
+
+#[test]
+fn a_kernel_of_a_later_version_is_told_apart_from_damage() {
+    let simple = encode_model(&small(), &settings()).unwrap();
+    let later = altered(&simple, r#"\"kind\":\"rbf\""#, r#"\"kind\":\"foo\""#);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.argwhy");
+    std::fs::write(&path, &later).unwrap();
+    let message = load_model(&path).unwrap_err().to_string();
+    for part in ["the kernel `foo`", "does not know", "update argwhy"] {
+        assert!(message.contains(part), "{message}");
+    }
+    for kernel in kernels().split_off(3) {
+        let bytes = encode_model(&Model { kernel, ..small() }, &settings()).unwrap();
+        let later = altered(&bytes, r#"\"matern52\""#, r#"\"matern72\""#);
+        let found = decode_model(&later).unwrap_err();
+        assert!(
+            matches!(&found, Problem::UnknownKernel { kind, .. } if kind == "matern72"),
+            "{found}"
+        );
+        // A field that a kernel does not have is damage.
+        let wrong = altered(&bytes, r#"\"weight\""#, r#"\"height\""#);
+        assert!(matches!(decode_model(&wrong), Err(Problem::Damaged(_))));
+    }
+}
+
+/// Written before there were kernels beyond three.
+#[test]
+fn models_of_earlier_versions_are_read() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/three-kernels.safetensors");
+    let stored = load_model(&path).unwrap();
+    assert_eq!(stored.model.kernel, Kernel::Rbf { gamma: 0.25 });
+    let predictor = Predictor::new(&stored.model).unwrap();
+    let decided = predictor.predict(stored.model.support_signals.view()).unwrap();
+    assert!(decided.iter().all(|u| u.abs() <= 1.0));
+}
+
 #[test]
 fn other_files_are_not_models() {
     let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
@@ -155,6 +235,17 @@ fn models_that_do_not_fit_together_are_refused() {
         ("NaN", model(Array2::ones((1, 2)), array![[f64::NAN, 1.0]], lower.clone(), upper.clone())),
         ("infinite", model(array![[1.0, infinite]], Array2::ones((1, 2)), lower, upper)),
         ("gamma", Model { kernel: Kernel::Rbf { gamma: -1.0 }, ..good.clone() }),
+        (
+            "length scales",
+            Model {
+                kernel: Kernel::Anisotropic {
+                    length_scales: vec![1.0; 5],
+                    kernel: Box::new(Kernel::Linear),
+                },
+                ..good.clone()
+            },
+        ),
+        ("no terms", Model { kernel: Kernel::Sum { terms: vec![] }, ..good.clone() }),
     ] {
         let answer = encode_model(&bad, &settings()).map(|bytes| decode_model(&bytes).is_err());
         assert!(answer.unwrap_or(true), "{what}");

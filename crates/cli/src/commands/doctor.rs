@@ -100,7 +100,7 @@ fn kernels() -> Vec<Check> {
     let off = |isa: Isa, precision: Precision| -> f64 {
         let kind = OperatorKind::Tiled;
         let mut out = Array2::zeros(v.dim());
-        let applied = HostOperator::with_isa(features.view(), kernel, precision, kind, isa)
+        let applied = HostOperator::with_isa(features.view(), kernel.clone(), precision, kind, isa)
             .and_then(|operator| operator.apply(v.view(), out.view_mut()));
         if applied.is_err() {
             return f64::INFINITY;

@@ -35,7 +35,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
             theta_uu,
-            kernel: model.kernel,
+            kernel: model.kernel.clone(),
             signal_dim: model.features.signal_dim(),
             decision_set: model.set.clone(),
             support_rows: model.support_rows.clone(),
@@ -60,13 +60,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         "signals",
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
-    let kernel = match model.kernel {
-        Kernel::Rbf { gamma } | Kernel::Laplace { gamma } => {
-            format!("{}, gamma {gamma}", model.kernel.name())
-        }
-        Kernel::Linear => model.kernel.name().to_owned(),
-    };
-    line("kernel", &kernel);
+    line("kernel", &model.kernel);
     let limits = model.set.limits();
     for j in 0..dim {
         line(

@@ -7,11 +7,9 @@ mod sections;
 
 /// How far any decision of the model can be from the exact optimum's, where the certificate says more than the limits do.
 pub fn prediction_bound(model: &argwhy::Model) -> Option<f64> {
-    if !model.kernel.is_shift_invariant() {
-        return None;
-    }
+    let largest = model.kernel.bound()?;
     let record = &model.record;
-    let bound = record.certificate.prediction_bound(1.0, record.regularization);
+    let bound = record.certificate.prediction_bound(largest, record.regularization);
     let limits = model.set.limits();
     let square: f64 =
         limits.upper().iter().zip(limits.lower()).map(|(u, l)| (u - l) * (u - l)).sum();

@@ -195,6 +195,7 @@ pub fn limits(set: &DecisionSet, observed: ArrayView2<'_, f64>) -> Table {
 pub fn settings(fit: &Fit) -> Section {
     let text = serde_json::to_string_pretty(fit.settings()).unwrap_or_default();
     Section::new("Settings")
+        .text(format!("The kernel is {}.", fit.model.kernel))
         .text("Everything the fit was told, by the names of the command's options.")
         .details(Details::new("All settings").code(text))
 }

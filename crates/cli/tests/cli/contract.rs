@@ -240,9 +240,47 @@ fn a_config_file_says_what_flags_say() {
 }
 
 #[test]
+fn kernels_are_chosen_by_name_and_by_expression() {
+    let folder = Folder::with_data(40);
+    let fit = |options: &[&str]| {
+        let args =
+            ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-k=1e-3", "-q", "--json"];
+        folder.run(args.iter().chain(options)).exits(0).json()["objective"].as_f64().unwrap()
+    };
+    let inspect = || folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json();
+    let told = || folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
+    fit(&["--kernel", "polynomial", "--degree", "2", "--offset", "0.5", "--gamma", "0.25"]);
+    let expected = json!({"kind": "polynomial", "degree": 2, "gamma": 0.25, "offset": 0.5});
+    assert_eq!(inspect()["kernel"], expected);
+    assert_eq!(inspect()["settings"]["degree"], 2);
+    says(&told(), &["polynomial(degree=2, gamma=0.25, offset=0.5)"]);
+    fit(&["--kernel", "matern52"]);
+    assert_eq!(inspect()["kernel"], json!({"kind": "matern52", "gamma": 0.1}));
+    let sum = fit(&["--kernel", "rbf + 0.5*polynomial(degree=2)", "--offset", "0"]);
+    let terms = &inspect()["kernel"]["terms"];
+    assert_eq!(terms[0], json!({"kind": "rbf", "gamma": 0.1}));
+    assert_eq!(terms[1]["kernel"]["offset"], 0.0);
+    says(&told(), &["rbf(gamma=0.1) + 0.5*polynomial(degree=2, gamma=0.1, offset=0)"]);
+    folder.write("c.toml", "kernel = \"rbf + 0.5*polynomial\"\ndegree = 2\noffset = 0");
+    assert_eq!(sum, fit(&["--config", "c.toml"]));
+    // Length scales of two are a quarter of gamma.
+    let scales = ["2"; 10].join(",");
+    let scaled = fit(&["--kernel", "rbf", "--length-scales", &scales]);
+    says(&told(), &["with 10 length scales"]);
+    let wide = fit(&["--kernel", "rbf", "--gamma", "0.025"]);
+    assert!((scaled / wide - 1.0).abs() < 1e-6, "{scaled} {wide}");
+    for kernel in ["rbf", "matern32", "rbf*linear"] {
+        fit(&["--kernel", kernel]);
+        let ran = folder.run(["evaluate", "m.argwhy", "data.csv", "--json"]).exits(0).json();
+        assert_eq!(ran["infeasible"], 0, "{kernel}");
+    }
+}
+
+#[test]
 fn the_settings_in_a_model_are_a_config_file() {
     let folder = Folder::with_data(40);
-    folder.run(["fit", "data.csv", "-o", "a.argwhy", "--bounds=-1,1", "-k=1e-3", "-q"]).exits(0);
+    let args = ["fit", "data.csv", "-o", "a.argwhy", "--bounds=-1,1", "-k=1e-3", "-q"];
+    folder.run(args.iter().chain(&["--kernel=rbf + 0.5*polynomial", "--degree=2"])).exits(0);
     let stored = argwhy::load_model(&folder.path("a.argwhy")).unwrap().settings;
     let lines: Vec<String> = stored
         .as_object()

@@ -7,7 +7,14 @@ use std::fmt::Write;
 #[test]
 fn models_do_not_depend_on_threads_or_operator() {
     let folder = Folder::with_data(700);
-    for (kernel, k) in [("rbf", "1e-4"), ("laplace", "1e-4"), ("linear", "1e-2")] {
+    for (kernel, k) in [
+        ("rbf", "1e-4"),
+        ("laplace", "1e-4"),
+        ("linear", "1e-2"),
+        ("polynomial", "1e-2"),
+        ("matern32", "1e-4"),
+        ("matern52 + 0.5*linear", "1e-2"),
+    ] {
         let mut models = Vec::new();
         for (threads, operator) in
             [("1", "stored"), ("2", "stored"), ("3", "stored"), ("1", "tiled"), ("3", "tiled")]

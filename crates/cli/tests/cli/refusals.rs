@@ -164,7 +164,10 @@ fn settings_out_of_range() {
 fn choices_list_what_is_allowed() {
     let folder = folder();
     for (setting, allowed) in [
-        ("--kernel=gauss", &["rbf", "laplace", "linear"][..]),
+        (
+            "--kernel=gauss",
+            &["rbf", "laplace", "linear", "polynomial", "matern32", "matern52", "0.5*linear"][..],
+        ),
         ("--features=poly3", &["poly2", "raw"]),
         ("--normalize=minmax", &["zscore", "none"]),
         ("--infeasible=ignore", &["error", "clip", "keep"]),
@@ -251,6 +254,48 @@ fn a_memory_limit_that_cannot_be_kept_names_the_least_and_the_least_works() {
             assert!(peak <= limit.0, "{operator}: {peak} of {least}");
         }
         std::fs::remove_file(folder.path("m.argwhy")).unwrap();
+    }
+}
+
+/// data.csv has three signals, so ten features.
+#[test]
+fn kernels_that_cannot_be_meant() {
+    let folder = folder();
+    for (options, parts) in [
+        (&["--kernel=rbf + gauss"][..], &["`gauss`", "`matern32`"][..]),
+        (&["--kernel=rbf(degree=2)"], &["`rbf` has no parameter `degree`", "gamma"]),
+        (&["--kernel=rbf - linear"], &["`- linear`"]),
+        (&["--kernel=-1*rbf"], &["negative", "positive semidefinite"]),
+        (&["--kernel=rbf + 2"], &["`2` is a number"]),
+        (&["--kernel=0*rbf"], &["weight", "positive"]),
+        (&["--kernel="], &["--kernel"]),
+        (&["--degree=2"], &["degree is 2", "only polynomial"]),
+        (&["--kernel=matern32", "--offset=2"], &["offset is 2", "only polynomial"]),
+        (&["--kernel=linear", "--gamma=2"], &["gamma is 2", "auto"]),
+        (&["--kernel=polynomial(degree=2)", "--degree=3"], &["degree is 3", "parentheses"]),
+        (&["--kernel=polynomial", "--degree=0"], &["degree is 0", "1 to 32"]),
+        (&["--kernel=polynomial", "--degree=2.5"], &["2.5"]),
+        (&["--kernel=polynomial", "--degree=-1"], &["-1"]),
+        (&["--kernel=polynomial", "--offset=-1"], &["offset is -1", "zero or a positive"]),
+        (&["--kernel=matern52(gamma=-1)"], &["gamma is -1"]),
+        (&["--length-scales=1,2"], &["2 length scales", "10 features"]),
+        (&["--length-scales=1,0"], &["length-scales is 0", "positive"]),
+        (&["--length-scales=1,-2"], &["length-scales is -2"]),
+        (&["--length-scales=1,inf"], &["length-scales is inf"]),
+        (&["--length-scales=1,x"], &["`x` is not a number"]),
+    ] {
+        says(&folder.refused(fit("data.csv", options)), parts);
+    }
+    for (text, parts) in [
+        ("kernel = \"rbf + gauss\"", &["line 1", "`gauss`"][..]),
+        ("degree = 2", &["degree is 2"]),
+        ("kernel = \"linear\"\ngamma = 2.0", &["gamma is 2"]),
+        ("length-scales = [1, 2]", &["2 length scales"]),
+        ("kernel = 3", &["line 1", "rbf + 0.5*linear"]),
+        ("kernel = { kind = \"gauss\" }", &["gauss"]),
+    ] {
+        folder.write("c.toml", text);
+        says(&folder.refused(fit("data.csv", &["--config=c.toml"])), parts);
     }
 }
 

@@ -1,12 +1,13 @@
-//! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that a kernel value needs no
-//! multiplication beyond the inner product.
+//! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that what a simple kernel is a function of
+//! needs no multiplication beyond the inner product.
 //!
-//! RBF: z ← √(2γ)(z − centre), h = ½‖z‖², and κ = exp(zᵀz' − h − h'). Laplacian: z ← γ(z − centre), κ = exp(−‖z − z'‖₁).
-//! Centring changes no distance and saves digits where the features sit far from zero.
+//! RBF and Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. Laplacian: z ← γ(z − centre). Polynomial:
+//! z ← √γ z. Length scales divide. Centring changes no distance and saves digits where the features sit far from zero.
 
-use super::Kernel;
+use super::finish::Finish;
+use super::tile::{Pairing, pair_strip};
 use crate::linalg::aligned::Aligned;
-use crate::linalg::simd::Element;
+use crate::linalg::simd::{Element, Isa, Vectors};
 use ndarray::{ArrayView1, ArrayView2};
 
 /// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows in L1.
@@ -16,41 +17,47 @@ pub(crate) const STRIP: usize = 8;
 /// In f32, ½‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose too many digits.
 const HEAVY: f64 = 8.0;
 
-/// How features become packed numbers.
+/// A simple kernel, and how features become packed numbers for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing {
-    kernel: Kernel,
+    pairing: Pairing,
+    finish: Finish,
     centre: Vec<f64>,
-    scale: f64,
+    /// One factor a feature.
+    scale: Vec<f64>,
 }
 
 impl Packing {
-    pub(crate) fn new(kernel: Kernel, features: ArrayView2<'_, f64>) -> Self {
-        let n_features = features.ncols();
-        let centre = if kernel.is_shift_invariant() && features.nrows() > 0 {
-            let mut mean = vec![0.0; n_features];
-            for row in features.rows() {
-                mean.iter_mut().zip(row).for_each(|(m, z)| *m += z);
-            }
-            mean.iter_mut().for_each(|m| *m /= features.nrows() as f64);
-            mean
-        } else {
-            vec![0.0; n_features]
+    /// `centre` is the features' mean, used where the kernel is one of differences.
+    pub(crate) fn new(
+        (pairing, finish): (Pairing, Finish),
+        scale: Vec<f64>,
+        centre: &[f64],
+    ) -> Self {
+        let centre = match pairing {
+            Pairing::Inner => vec![0.0; centre.len()],
+            Pairing::Squared | Pairing::Absolute => centre.to_vec(),
         };
-        let scale = match kernel {
-            Kernel::Rbf { gamma } => (2.0 * gamma).sqrt(),
-            Kernel::Laplace { gamma } => gamma,
-            Kernel::Linear => 1.0,
-        };
-        Self { kernel, centre, scale }
+        Self { pairing, finish, centre, scale }
     }
 
-    pub(crate) fn n_features(&self) -> usize {
+    fn n_features(&self) -> usize {
         self.centre.len()
     }
 
-    pub(crate) fn kernel(&self) -> Kernel {
-        self.kernel
+    /// The kernel values of the first `n_rows` rows against all columns.
+    pub(crate) fn compute<T: Vectors>(
+        &self,
+        isa: Isa,
+        rows: Rows<'_, T>,
+        n_rows: usize,
+        columns: Columns<'_, T>,
+        out: &mut [T],
+    ) {
+        let n_features = self.n_features();
+        let len = columns.half_norms.len();
+        pair_strip(isa, self.pairing, n_features, rows, n_rows, columns, out);
+        self.finish.run(isa, out, n_rows, len);
     }
 
     /// Writes one sample at `out[k·stride]` and returns its ½‖z‖².
@@ -61,8 +68,9 @@ impl Packing {
         out: &mut [T],
     ) -> T {
         let mut half_norm = 0.0;
-        for (k, (z, c)) in features.iter().zip(&self.centre).enumerate() {
-            let packed = T::from_f64((z - c) * self.scale);
+        let affine = self.centre.iter().zip(&self.scale);
+        for (k, (z, (c, scale))) in features.iter().zip(affine).enumerate() {
+            let packed = T::from_f64((z - c) * scale);
             half_norm += 0.5 * packed.to_f64() * packed.to_f64();
             out[k * stride] = packed;
         }
@@ -73,7 +81,6 @@ impl Packing {
 /// All samples of a data set, packed; the last panel is filled up with samples at the centre that callers mask.
 pub(crate) struct Panels<T> {
     pub(crate) packing: Packing,
-    n_samples: usize,
     /// panel · n_features · PANEL + feature · PANEL + lane.
     data: Aligned<T>,
     half_norms: Aligned<T>,
@@ -93,7 +100,7 @@ impl<T: Element> Panels<T> {
             half_norms[i] = packing.write(row, T::PANEL, &mut data[at..]);
         }
         let heavy = heavy_panels(&half_norms);
-        Self { packing, n_samples, data, half_norms, heavy }
+        Self { packing, data, half_norms, heavy }
     }
 
     /// The listed samples, packed anew.
@@ -111,7 +118,7 @@ impl<T: Element> Panels<T> {
             half_norms[to] = self.half_norms[from];
         }
         let heavy = heavy_panels(&half_norms);
-        Self { packing: self.packing.clone(), n_samples: samples.len(), data, half_norms, heavy }
+        Self { packing: self.packing.clone(), data, half_norms, heavy }
     }
 
     /// Bytes the panels of `n_samples` samples take.
@@ -119,12 +126,8 @@ impl<T: Element> Panels<T> {
         (n_samples.next_multiple_of(T::PANEL) * (n_features + 1) * size_of::<T>()) as u64
     }
 
-    pub(crate) fn n_blocks(&self) -> usize {
-        self.n_samples.div_ceil(BLOCK)
-    }
-
     /// Samples in `block`, filling included: a multiple of the panel width.
-    pub(crate) fn block_len(&self, block: usize) -> usize {
+    fn block_len(&self, block: usize) -> usize {
         (self.half_norms.len() - block * BLOCK).min(BLOCK)
     }
 

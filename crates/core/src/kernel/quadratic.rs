@@ -8,25 +8,27 @@
 #![allow(unsafe_code)]
 
 use super::Kernel;
+use super::finish::Finish;
 use super::panels::{BLOCK, STRIP};
 use crate::features::{Expansion, FeatureMap};
 use crate::linalg::aligned::Aligned;
-use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task, exp_in_place};
+use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task};
 use ndarray::ArrayView2;
 
 const PANEL: usize = <f64 as Element>::PANEL;
 
 /// Support points by their centred signals.
 pub(crate) struct QuadraticSupport {
-    /// Weight of zᵀz' in the exponent: 2γ, or 1 for the linear kernel.
+    /// Weight of zᵀz': 2γ for kernels of −γ‖z − z'‖², γ or 1 for those of the inner product.
     weight: f64,
-    is_gaussian: bool,
+    is_distance: bool,
+    finish: Finish,
     centre: Vec<f64>,
     /// m_k(centre) − mean_k for every feature.
     centred_monomials: Vec<f64>,
     /// panel · p · PANEL + signal · PANEL + lane.
     panels: Aligned<f64>,
-    /// γ‖z'‖², zero for the linear kernel.
+    /// γ‖z'‖², zero for kernels of the inner product.
     halves: Aligned<f64>,
 }
 
@@ -78,15 +80,25 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 impl QuadraticSupport {
     /// None where the kernel, the features or a clipped support point does not allow it.
     pub(crate) fn new(
-        kernel: Kernel,
+        kernel: &Kernel,
         map: &FeatureMap,
         signals: ArrayView2<'_, f64>,
         features: ArrayView2<'_, f64>,
     ) -> Option<Self> {
-        let (weight, is_gaussian) = match kernel {
-            Kernel::Rbf { gamma } => (2.0 * gamma, true),
-            Kernel::Linear => (1.0, false),
-            Kernel::Laplace { .. } => return None,
+        let (weight, is_distance, finish) = match *kernel {
+            Kernel::Rbf { gamma } => (2.0 * gamma, true, Finish::Exp),
+            Kernel::Matern32 { gamma } => (2.0 * gamma, true, Finish::Matern32),
+            Kernel::Matern52 { gamma } => (2.0 * gamma, true, Finish::Matern52),
+            Kernel::Linear => (1.0, false, Finish::Identity),
+            Kernel::Polynomial { degree, gamma, offset } => {
+                (gamma, false, Finish::Power { degree, offset })
+            }
+            Kernel::Laplace { .. }
+            | Kernel::Scaled { .. }
+            | Kernel::Sum { .. }
+            | Kernel::Product { .. }
+            | Kernel::Anisotropic { .. }
+            | Kernel::Custom(_) => return None,
         };
         let n = signals.nrows();
         let clipped = features.rows().into_iter().any(|z| map.is_clipped(z.iter()));
@@ -102,12 +114,12 @@ impl QuadraticSupport {
             for (j, (s, c)) in signal.iter().zip(&centre).enumerate() {
                 panels[(i / PANEL * p + j) * PANEL + i % PANEL] = s - c;
             }
-            if is_gaussian {
+            if is_distance {
                 halves[i] = 0.5 * weight * z.dot(&z);
             }
         }
         let centred_monomials = map.centred_monomials(&centre);
-        Some(Self { weight, is_gaussian, centre, centred_monomials, panels, halves })
+        Some(Self { weight, is_distance, finish, centre, centred_monomials, panels, halves })
     }
 
     /// Writes the polynomial of the signal with features `z` (none of them clipped) as row `r`.
@@ -145,7 +157,7 @@ impl QuadraticSupport {
             quadratic = rest;
             row.iter().for_each(|a| write(*a));
         }
-        halves[r] = if self.is_gaussian { 0.5 * self.weight * dot(z, z) } else { 0.0 };
+        halves[r] = if self.is_distance { 0.5 * self.weight * dot(z, z) } else { 0.0 };
     }
 
     /// Makes the monomials of `block`.
@@ -186,7 +198,7 @@ impl QuadraticSupport {
             p,
             n_rows,
             n_panels: len / PANEL,
-            is_gaussian: self.is_gaussian,
+            is_distance: self.is_distance,
             coefficients: rows.data.as_ptr(),
             row_halves: rows.halves.as_ptr(),
             panels: self.panels[first * p..(first + len) * p].as_ptr(),
@@ -196,6 +208,7 @@ impl QuadraticSupport {
         };
         // SAFETY: `isa` was detected on this machine; the assertions and the slices above bound every access.
         unsafe { isa.run(strip) }
+        self.finish.run(isa, out, n_rows, len);
     }
 }
 
@@ -239,7 +252,7 @@ struct Strip {
     p: usize,
     n_rows: usize,
     n_panels: usize,
-    is_gaussian: bool,
+    is_distance: bool,
     coefficients: *const f64,
     row_halves: *const f64,
     panels: *const f64,
@@ -291,11 +304,6 @@ impl Task for Strip {
                         self.micro::<A, 1, 1, 6>(r, panel);
                     }
                     r += 1;
-                }
-            }
-            if self.is_gaussian {
-                for row in 0..self.n_rows {
-                    exp_in_place::<A, f64>(self.out.add(row * BLOCK), self.n_panels * PANEL);
                 }
             }
         }
@@ -352,7 +360,7 @@ impl Strip {
                 }
             }
             for (q, panel) in (panel..panel + P).enumerate() {
-                self.finish::<A, R, V>(row, panel, std::array::from_fn(|r| acc[r][q]));
+                self.store::<A, R, V>(row, panel, std::array::from_fn(|r| acc[r][q]));
             }
         }
     }
@@ -384,13 +392,13 @@ impl Strip {
                 }
                 column = column.add(PANEL);
             }
-            self.finish::<A, R, V>(row, panel, acc);
+            self.store::<A, R, V>(row, panel, acc);
         }
     }
 
-    /// Stores the exponents, or for the linear kernel the values, of R rows × one panel.
+    /// Stores what the kernel is a function of, for R rows × one panel.
     #[inline(always)]
-    unsafe fn finish<A: Arch, const R: usize, const V: usize>(
+    unsafe fn store<A: Arch, const R: usize, const V: usize>(
         &self,
         row: usize,
         panel: usize,
@@ -402,7 +410,7 @@ impl Strip {
                 let row_half = A::F64::splat(*self.row_halves.add(row + r));
                 for (v, acc) in acc.into_iter().enumerate() {
                     let column = panel * PANEL + v * A::F64::LANES;
-                    let value = if self.is_gaussian {
+                    let value = if self.is_distance {
                         let half = A::F64::add(row_half, A::F64::load(self.halves.add(column)));
                         A::F64::min(A::F64::sub(acc, half), A::F64::splat(0.0))
                     } else {
@@ -430,9 +438,15 @@ mod tests {
         });
         let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
         let features = map.transform(signals.view()).unwrap();
-        for kernel in [Kernel::Rbf { gamma: 0.05 }, Kernel::Linear] {
+        for kernel in [
+            Kernel::Rbf { gamma: 0.05 },
+            Kernel::Linear,
+            Kernel::Matern32 { gamma: 0.02 },
+            Kernel::Matern52 { gamma: 0.02 },
+            Kernel::Polynomial { degree: 3, gamma: 0.05, offset: 1.0 },
+        ] {
             let support =
-                QuadraticSupport::new(kernel, &map, signals.view(), features.view()).unwrap();
+                QuadraticSupport::new(&kernel, &map, signals.view(), features.view()).unwrap();
             for isa in Isa::available() {
                 for n_rows in 1..=STRIP {
                     let mut rows = QuadraticRows::new(map.signal_dim(), map.n_features());
@@ -478,7 +492,7 @@ mod tests {
         ] {
             let map = FeatureMap::fit(settings, signals.view()).unwrap();
             let features = map.transform(signals.view()).unwrap();
-            let support = QuadraticSupport::new(kernel, &map, signals.view(), features.view());
+            let support = QuadraticSupport::new(&kernel, &map, signals.view(), features.view());
             assert!(support.is_none());
         }
     }

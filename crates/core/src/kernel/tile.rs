@@ -2,21 +2,31 @@
 //!
 //! Enters: [`Rows`] and [`Columns`]. Leaves: `out[r·BLOCK + j] = κ(row r, column j)`. The accumulators of a panel
 //! (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay in registers over all features; the
-//! exponential follows when a strip is complete, while it is in the first-level cache. Each value is the same chain of operations whatever
+//! kernel's last step (`finish`) follows when a strip is complete, while it is in the first-level cache. Each value is the same chain of operations whatever
 //! the number of rows computed beside it, so its bits do not depend on how work is cut up.
 #![allow(unsafe_code)]
 
-use super::Kernel;
 use super::panels::{BLOCK, Columns, Rows, STRIP};
-use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp_in_place};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
+
+/// What of two samples a simple kernel is a function of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pairing {
+    /// aᵀb.
+    Inner,
+    /// −½‖a − b‖².
+    Squared,
+    /// −‖a − b‖₁.
+    Absolute,
+}
 
 /// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
 const AHEAD: usize = 8;
 
-/// Computes the kernel values of the first `n_rows` (1 to 8) rows against all columns.
-pub(crate) fn compute_strip<T: Vectors>(
+/// Pairs the first `n_rows` (1 to 8) rows with all columns.
+pub(crate) fn pair_strip<T: Vectors>(
     isa: Isa,
-    kernel: Kernel,
+    pairing: Pairing,
     n_features: usize,
     rows: Rows<'_, T>,
     n_rows: usize,
@@ -29,13 +39,13 @@ pub(crate) fn compute_strip<T: Vectors>(
     assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
-    let strip = Strip { kernel, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
+    let strip = Strip { pairing, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
     unsafe { isa.run(strip) }
 }
 
 struct Strip<'a, T> {
-    kernel: Kernel,
+    pairing: Pairing,
     n_features: usize,
     rows: Rows<'a, T>,
     n_rows: usize,
@@ -48,12 +58,12 @@ impl<T: Vectors> Task for Strip<'_, T> {
 
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        // SAFETY: the caller's, see `compute_strip`.
+        // SAFETY: the caller's, see `pair_strip`.
         unsafe {
-            match self.kernel {
-                Kernel::Rbf { .. } => self.with_form::<A, Gauss>(),
-                Kernel::Laplace { .. } => self.with_form::<A, Laplace>(),
-                Kernel::Linear => self.with_form::<A, Linear>(),
+            match self.pairing {
+                Pairing::Squared => self.with_form::<A, Expansion>(),
+                Pairing::Absolute => self.with_form::<A, Absolute>(),
+                Pairing::Inner => self.with_form::<A, Inner>(),
             }
         }
     }
@@ -66,7 +76,7 @@ impl<T: Vectors> Strip<'_, T> {
         let mut p = 0;
         while p < n_panels {
             // SAFETY: panels p..p + 4 lie inside `panels`, `half_norms` and each row of `out` (asserted in
-            // `compute_strip`).
+            // `pair_strip`).
             unsafe {
                 let panel = self.panel(p);
                 let by_differences = F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
@@ -80,12 +90,6 @@ impl<T: Vectors> Strip<'_, T> {
                     panel.rows::<A, F>(self.n_rows);
                     p += 1;
                 }
-            }
-        }
-        if F::EXPONENTIAL {
-            for r in 0..self.n_rows {
-                // SAFETY: the rows written above.
-                unsafe { exp_in_place::<A, T>(self.out.add(r * BLOCK), n_panels * T::PANEL) }
             }
         }
     }
@@ -186,10 +190,7 @@ impl<T: Vectors> Panel<T> {
                 for (v, &acc) in acc.iter().enumerate() {
                     let at = (first + p) * T::PANEL + v * lanes;
                     let column_half = T::On::<A>::load(self.column_halves.add(at));
-                    T::On::<A>::store(
-                        self.out.add(at),
-                        F::exponent::<A>(acc, row_half, column_half),
-                    );
+                    T::On::<A>::store(self.out.add(at), F::total::<A>(acc, row_half, column_half));
                 }
             }
         }
@@ -217,7 +218,7 @@ impl<T: Vectors> Panel<T> {
                 let row_half = T::On::<A>::splat(*self.row_halves.add(first + r));
                 for (v, &acc) in acc.iter().enumerate() {
                     let column_half = T::On::<A>::load(self.column_halves.add(v * lanes));
-                    let value = F::exponent::<A>(acc, row_half, column_half);
+                    let value = F::total::<A>(acc, row_half, column_half);
                     T::On::<A>::store(self.out.add((first + r) * BLOCK + v * lanes), value);
                 }
             }
@@ -227,18 +228,16 @@ impl<T: Vectors> Panel<T> {
 
 type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
 
-/// What a kernel does with a pair of features, and with their sum: to the exponent, or for the linear kernel to the value.
+/// What a kernel does with a pair of features, and with their sum.
 ///
 /// # Safety
 /// Both functions need a processor with the instruction set.
 trait Form<T: Vectors> {
     /// Whether samples with large norms need [`Differences`] instead.
     const LOSES_DIGITS: bool = false;
-    /// Whether the kernel is the exponential of what comes out.
-    const EXPONENTIAL: bool = true;
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T>;
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(
+    unsafe fn total<A: Arch>(
         acc: Vector<A, T>,
         _row_half: Vector<A, T>,
         _column_half: Vector<A, T>,
@@ -247,24 +246,24 @@ trait Form<T: Vectors> {
     }
 }
 
-/// exp(min(aᵀb − h_a − h_b, 0)).
-struct Gauss;
-/// exp(−½Σ(a − b)²): twice the work of [`Gauss`], no cancellation.
+/// min(aᵀb − h_a − h_b, 0).
+struct Expansion;
+/// −½Σ(a − b)²: twice the work of [`Expansion`], no cancellation.
 struct Differences;
-/// exp(−Σ|a − b|).
-struct Laplace;
+/// −Σ|a − b|.
+struct Absolute;
 /// aᵀb.
-struct Linear;
+struct Inner;
 
 // SAFETY (all implementations): vector arithmetic only; the instruction set is the caller's promise.
-impl<T: Vectors> Form<T> for Gauss {
+impl<T: Vectors> Form<T> for Expansion {
     const LOSES_DIGITS: bool = size_of::<T>() == 4;
     #[inline(always)]
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }
     }
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(
+    unsafe fn total<A: Arch>(
         acc: Vector<A, T>,
         row_half: Vector<A, T>,
         column_half: Vector<A, T>,
@@ -285,24 +284,19 @@ impl<T: Vectors> Form<T> for Differences {
         }
     }
     #[inline(always)]
-    unsafe fn exponent<A: Arch>(
-        acc: Vector<A, T>,
-        _: Vector<A, T>,
-        _: Vector<A, T>,
-    ) -> Vector<A, T> {
+    unsafe fn total<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5))) }
     }
 }
 
-impl<T: Vectors> Form<T> for Laplace {
+impl<T: Vectors> Form<T> for Absolute {
     #[inline(always)]
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
     }
 }
 
-impl<T: Vectors> Form<T> for Linear {
-    const EXPONENTIAL: bool = false;
+impl<T: Vectors> Form<T> for Inner {
     #[inline(always)]
     unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }

@@ -9,7 +9,7 @@ use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
 use faer::reborrow::{IntoConst, ReborrowMut};
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, MatMut, MatRef, Par, Side};
 use rayon::prelude::*;
 
 /// Columns factorised together by [`cholesky_on_all_cores`], and columns or rows that are one task's.
@@ -19,6 +19,13 @@ const PANEL: usize = 128;
 /// False where the matrix is not positive definite.
 pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
     factorise(MatMut::from_column_major_slice_mut(a, n, n))
+}
+
+/// Smallest eigenvalue of the symmetric n × n matrix, whose lower triangle is read; NaN where it is not found.
+pub(crate) fn smallest_eigenvalue(a: &[f64], n: usize) -> f64 {
+    let matrix = MatRef::from_column_major_slice(a, n, n);
+    let values = matrix.self_adjoint_eigenvalues(Side::Lower).unwrap_or_default();
+    values.into_iter().reduce(f64::min).unwrap_or(f64::NAN)
 }
 
 /// As [`cholesky`], cut into tasks for all cores.

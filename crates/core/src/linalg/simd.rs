@@ -111,6 +111,7 @@ pub(crate) trait Lanes<T>: Copy + 'static {
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn abs(a: Self::V) -> Self::V;
+    unsafe fn sqrt(a: Self::V) -> Self::V;
     /// 2ⁿ where `biased` = n + 1.5·2^(mantissa bits), so that n sits in the low bits of its representation.
     unsafe fn exp2_biased(biased: Self::V) -> Self::V;
 }
@@ -235,7 +236,7 @@ impl Vectors for f64 {
 /// # Safety
 /// The processor must support `A`.
 #[inline(always)]
-unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
+pub(crate) unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
     x: [<T::On<A> as Lanes<T>>::V; V],
 ) -> [<T::On<A> as Lanes<T>>::V; V] {
     // SAFETY: arithmetic on vectors of the instruction set the caller vouches for.
@@ -357,6 +358,10 @@ macro_rules! portable_lanes {
                 std::array::from_fn(|i| a[i].abs())
             }
             #[inline(always)]
+            unsafe fn sqrt(a: Self::V) -> Self::V {
+                std::array::from_fn(|i| a[i].sqrt())
+            }
+            #[inline(always)]
             unsafe fn exp2_biased(biased: Self::V) -> Self::V {
                 std::array::from_fn(|i| {
                     <$t>::from_bits((biased[i].to_bits() << $shift).wrapping_add($one_bits))
@@ -425,7 +430,7 @@ mod x86 {
 
     macro_rules! x86_lanes {
         ($arch:ty, $t:ty, $v:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, $fma:ident, $min:ident, $max:ident, |$a:ident| $abs:expr, |$b:ident| $exp2:expr) => {
+         $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident, |$a:ident| $abs:expr, |$b:ident| $exp2:expr) => {
             // SAFETY (all): the instruction set and the pointers are the caller's promise, see `Lanes`.
             impl Lanes<$t> for $arch {
                 type V = $v;
@@ -471,6 +476,10 @@ mod x86 {
                     unsafe { $abs }
                 }
                 #[inline(always)]
+                unsafe fn sqrt(a: $v) -> $v {
+                    unsafe { $sqrt(a) }
+                }
+                #[inline(always)]
                 unsafe fn exp2_biased($b: $v) -> $v {
                     unsafe { $exp2 }
                 }
@@ -492,6 +501,7 @@ mod x86 {
         _mm512_fmadd_ps,
         _mm512_min_ps,
         _mm512_max_ps,
+        _mm512_sqrt_ps,
         |a| _mm512_abs_ps(a),
         |b| _mm512_castsi512_ps(_mm512_add_epi32(
             _mm512_slli_epi32::<23>(_mm512_castps_si512(b)),
@@ -512,6 +522,7 @@ mod x86 {
         _mm512_fmadd_pd,
         _mm512_min_pd,
         _mm512_max_pd,
+        _mm512_sqrt_pd,
         |a| _mm512_abs_pd(a),
         |b| _mm512_castsi512_pd(_mm512_add_epi64(
             _mm512_slli_epi64::<52>(_mm512_castpd_si512(b)),
@@ -532,6 +543,7 @@ mod x86 {
         _mm256_fmadd_ps,
         _mm256_min_ps,
         _mm256_max_ps,
+        _mm256_sqrt_ps,
         |a| _mm256_andnot_ps(_mm256_set1_ps(-0.0), a),
         |b| _mm256_castsi256_ps(_mm256_add_epi32(
             _mm256_slli_epi32::<23>(_mm256_castps_si256(b)),
@@ -552,6 +564,7 @@ mod x86 {
         _mm256_fmadd_pd,
         _mm256_min_pd,
         _mm256_max_pd,
+        _mm256_sqrt_pd,
         |a| _mm256_andnot_pd(_mm256_set1_pd(-0.0), a),
         |b| _mm256_castsi256_pd(_mm256_add_epi64(
             _mm256_slli_epi64::<52>(_mm256_castpd_si256(b)),

@@ -3,8 +3,9 @@
 use super::KernelOperator;
 use super::tiles::Tiles;
 use crate::error::Error;
-use crate::kernel::Kernel;
-use crate::kernel::panels::{Packing, Panels};
+use crate::kernel::recipe::Recipe;
+use crate::kernel::samples::Samples;
+use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -74,47 +75,44 @@ impl HostOperator {
         kind: OperatorKind,
         isa: Isa,
     ) -> Result<Self, Error> {
-        kernel.validate()?;
+        kernel.validate_for(features.ncols())?;
         if features.nrows() == 0 {
             return Err(Error::NoSamples);
         }
-        let packing = Packing::new(kernel, features);
+        let diagonal = kernel::check(&kernel, features)?;
+        let recipe = Recipe::new(&kernel, features);
         let store = kind == OperatorKind::Stored;
-        let diagonal: Vec<f64> = features
-            .rows()
-            .into_iter()
-            .map(|z| if kernel.is_shift_invariant() { 1.0 } else { z.dot(&z) })
-            .collect();
-        let double = |packing, store| Self {
-            working: Working::Double(Tiles::new(packing, features, store, isa)),
+        let double = |recipe, store| Self {
+            working: Working::Double(Tiles::new(recipe, features, store, isa)),
             exact: None,
-            kernel,
+            kernel: kernel.clone(),
             diagonal: diagonal.clone(),
         };
         Ok(match precision {
             Precision::F32 => Self {
-                working: Working::Single(Tiles::new(packing.clone(), features, store, isa)),
-                exact: Some(Box::new(double(packing, false))),
-                kernel,
+                working: Working::Single(Tiles::new(recipe.clone(), features, store, isa)),
+                exact: Some(Box::new(double(recipe, false))),
+                kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
             },
-            Precision::F64 => double(packing, store),
+            Precision::F64 => double(recipe, store),
         })
     }
 
     /// Bytes an operator holds.
     pub fn bytes(
+        kernel: &Kernel,
         n_samples: usize,
         n_features: usize,
         precision: Precision,
         kind: OperatorKind,
     ) -> u64 {
-        let exact = Panels::<f64>::bytes(n_samples, n_features);
+        let exact = Samples::<f64>::bytes(kernel, n_samples, n_features);
         let stored = kind == OperatorKind::Stored;
         match precision {
             Precision::F32 => {
                 let tiles = if stored { Tiles::<f32>::stored_bytes(n_samples) } else { 0 };
-                exact + Panels::<f32>::bytes(n_samples, n_features) + tiles
+                exact + Samples::<f32>::bytes(kernel, n_samples, n_features) + tiles
             }
             Precision::F64 => {
                 exact + if stored { Tiles::<f64>::stored_bytes(n_samples) } else { 0 }
@@ -134,14 +132,14 @@ impl HostOperator {
                 Working::Double(tiles) => Working::Double(tiles.restrict(samples, store)),
             },
             exact: self.exact.as_ref().map(|exact| Box::new(exact.select(samples, false))),
-            kernel: self.kernel,
+            kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
         }
     }
 
     /// The kernel K is made of.
-    pub fn kernel(&self) -> Kernel {
-        self.kernel
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
     }
 }
 
@@ -207,6 +205,7 @@ impl KernelOperator for HostOperator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::CustomKernel;
     use ndarray::Array2;
     use proptest::prelude::*;
 
@@ -216,34 +215,79 @@ mod tests {
         })
     }
 
-    fn naive(features: &Array2<f64>, kernel: Kernel, v: &Array2<f64>) -> Array2<f64> {
-        let n = features.nrows();
-        let row = |i: usize| features.row(i).to_vec();
-        let gram = Array2::from_shape_fn((n, n), |(i, j)| kernel.evaluate(&row(i), &row(j)));
-        v.dot(&gram)
+    /// v·K, and |v|·|K|: what rounding is relative to.
+    fn naive(features: &Array2<f64>, kernel: &Kernel, v: &Array2<f64>) -> (Array2<f64>, f64) {
+        let rows: Vec<Vec<f64>> = features.rows().into_iter().map(|row| row.to_vec()).collect();
+        let n = rows.len();
+        let gram = Array2::from_shape_fn((n, n), |(i, j)| kernel.evaluate(&rows[i], &rows[j]));
+        let scale = v.mapv(f64::abs).dot(&gram.mapv(f64::abs));
+        (v.dot(&gram), scale.iter().fold(0.0, |m: f64, x| m.max(*x)))
     }
 
     fn worst(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
         (a - b).iter().fold(0.0, |m: f64, x| m.max(x.abs()))
     }
 
-    const KERNELS: [Kernel; 3] =
-        [Kernel::Rbf { gamma: 0.07 }, Kernel::Laplace { gamma: 0.05 }, Kernel::Linear];
+    struct Cosine;
+
+    impl CustomKernel for Cosine {
+        fn name(&self) -> &'static str {
+            "cosine"
+        }
+        fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+            a.iter().zip(b).map(|(a, b)| (0.3 * (a - b)).cos()).sum::<f64>() / a.len() as f64
+        }
+    }
+
+    /// Every kind of kernel, on `n_features` features.
+    fn kernels(n_features: usize) -> Vec<Kernel> {
+        let polynomial = Kernel::Polynomial { degree: 3, gamma: 0.02, offset: 1.0 };
+        let length_scales = (0..n_features).map(|k| 0.5 + 0.25 * k as f64).collect();
+        let weighted = |weight, kernel| Kernel::Scaled { weight, kernel: Box::new(kernel) };
+        let sum = Kernel::Sum {
+            terms: vec![
+                Kernel::Rbf { gamma: 0.07 },
+                weighted(0.5, Kernel::Linear),
+                Kernel::Product {
+                    factors: vec![
+                        Kernel::Laplace { gamma: 0.02 },
+                        Kernel::Sum {
+                            terms: vec![Kernel::Linear, Kernel::Matern32 { gamma: 0.1 }],
+                        },
+                    ],
+                },
+            ],
+        };
+        vec![
+            Kernel::Rbf { gamma: 0.07 },
+            Kernel::Laplace { gamma: 0.05 },
+            Kernel::Linear,
+            polynomial.clone(),
+            Kernel::Polynomial { degree: 2, gamma: 0.1, offset: 0.0 },
+            Kernel::Matern32 { gamma: 0.07 },
+            Kernel::Matern52 { gamma: 0.07 },
+            weighted(3.0, Kernel::Matern52 { gamma: 0.01 }),
+            sum.clone(),
+            Kernel::Product { factors: vec![Kernel::Rbf { gamma: 0.01 }, polynomial] },
+            Kernel::Anisotropic { length_scales, kernel: Box::new(sum) },
+            Kernel::custom(Cosine),
+            Kernel::Sum { terms: vec![Kernel::custom(Cosine), Kernel::Rbf { gamma: 0.1 }] },
+        ]
+    }
 
     #[test]
     fn agrees_with_the_naive_gram_matrix_on_every_path() {
         // 1, one panel, one block and several with a remainder; as many vectors as the groups have sizes.
         for (n, n_vectors) in [(1, 1), (24, 2), (100, 3), (241, 5), (700, 4), (1000, 7)] {
             let (features, v) = (wave(n, 11, 0.3), wave(n_vectors, n, 1.1));
-            for kernel in KERNELS {
-                let expected = naive(&features, kernel, &v);
-                let scale = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+            for kernel in kernels(11) {
+                let (expected, scale) = naive(&features, &kernel, &v);
                 for isa in Isa::available() {
-                    for (precision, tol) in [(Precision::F32, 3e-6), (Precision::F64, 1e-13)] {
+                    for (precision, tol) in [(Precision::F32, 1e-6), (Precision::F64, 1e-14)] {
                         for kind in [OperatorKind::Stored, OperatorKind::Tiled] {
                             let operator = HostOperator::with_isa(
                                 features.view(),
-                                kernel,
+                                kernel.clone(),
                                 precision,
                                 kind,
                                 isa,
@@ -254,7 +298,7 @@ mod tests {
                             let error = worst(&out, &expected) / scale;
                             assert!(error < tol, "{n} {kernel:?} {isa:?} {precision:?}: {error:e}");
                             operator.exact().apply(v.view(), out.view_mut()).unwrap();
-                            assert!(worst(&out, &expected) / scale < 1e-13);
+                            assert!(worst(&out, &expected) / scale < 1e-14);
                         }
                     }
                 }
@@ -265,20 +309,23 @@ mod tests {
     #[test]
     fn stored_and_tiled_and_any_number_of_threads_give_the_same_bits() {
         let (features, v) = (wave(1303, 9, 0.0), wave(3, 1303, 0.5));
-        let product = |kind, threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
-                let operator =
-                    HostOperator::new(features.view(), KERNELS[0], Precision::F32, kind).unwrap();
-                let mut out = Array2::zeros(v.dim());
-                operator.apply(v.view(), out.view_mut()).unwrap();
-                out
-            })
-        };
-        let reference = product(OperatorKind::Stored, 1);
-        assert_eq!(reference, product(OperatorKind::Stored, 4));
-        assert_eq!(reference, product(OperatorKind::Tiled, 1));
-        assert_eq!(reference, product(OperatorKind::Tiled, 3));
+        for kernel in kernels(9) {
+            let product = |kind, threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let operator =
+                        HostOperator::new(features.view(), kernel.clone(), Precision::F32, kind)
+                            .unwrap();
+                    let mut out = Array2::zeros(v.dim());
+                    operator.apply(v.view(), out.view_mut()).unwrap();
+                    out
+                })
+            };
+            let reference = product(OperatorKind::Stored, 1);
+            assert_eq!(reference, product(OperatorKind::Stored, 4));
+            assert_eq!(reference, product(OperatorKind::Tiled, 1));
+            assert_eq!(reference, product(OperatorKind::Tiled, 3));
+        }
     }
 
     #[test]
@@ -287,20 +334,22 @@ mod tests {
         for i in [3, 250, 251, 600] {
             features.row_mut(i).mapv_inplace(|z| 40.0 + z);
         }
-        let kernel = Kernel::Rbf { gamma: 1.0 / 12.0 };
-        let operator =
-            |kind| HostOperator::new(features.view(), kernel, Precision::F32, kind).unwrap();
-        let (stored, tiled) = (operator(OperatorKind::Stored), operator(OperatorKind::Tiled));
-        let samples: Vec<usize> = (0..50).map(|i| (i * 97 + 3) % 700).collect();
-        let rows = |operator: &HostOperator, samples: &[usize]| {
-            let mut out = vec![0.0; samples.len() * 700];
-            operator.rows_into(samples, 0..700, &mut out).unwrap();
-            out
-        };
-        let together = rows(&tiled, &samples);
-        assert_eq!(together, rows(&stored, &samples));
-        for (r, &i) in samples.iter().enumerate() {
-            assert_eq!(together[r * 700..(r + 1) * 700], rows(&tiled, &[i]));
+        for kernel in kernels(12) {
+            let operator = |kind| {
+                HostOperator::new(features.view(), kernel.clone(), Precision::F32, kind).unwrap()
+            };
+            let (stored, tiled) = (operator(OperatorKind::Stored), operator(OperatorKind::Tiled));
+            let samples: Vec<usize> = (0..50).map(|i| (i * 97 + 3) % 700).collect();
+            let rows = |operator: &HostOperator, samples: &[usize]| {
+                let mut out = vec![0.0; samples.len() * 700];
+                operator.rows_into(samples, 0..700, &mut out).unwrap();
+                out
+            };
+            let together = rows(&tiled, &samples);
+            assert_eq!(together, rows(&stored, &samples));
+            for (r, &i) in samples.iter().enumerate() {
+                assert_eq!(together[r * 700..(r + 1) * 700], rows(&tiled, &[i]), "{kernel}");
+            }
         }
     }
 
@@ -311,15 +360,23 @@ mod tests {
         for i in 0..20 {
             features.row_mut(i * 13).mapv_inplace(|z| 1000.0 + 0.1 * z);
         }
-        let kernel = Kernel::Rbf { gamma: 1.0 / 40.0 };
-        let v = wave(2, 300, 0.2);
-        let operator =
-            HostOperator::new(features.view(), kernel, Precision::F32, OperatorKind::Tiled)
-                .unwrap();
-        let mut out = Array2::zeros(v.dim());
-        operator.apply(v.view(), out.view_mut()).unwrap();
-        let error = worst(&out, &naive(&features, kernel, &v));
-        assert!(error < 1e-4, "{error:e}");
+        let gamma = 1.0 / 40.0;
+        for kernel in
+            [Kernel::Rbf { gamma }, Kernel::Matern32 { gamma }, Kernel::Matern52 { gamma }]
+        {
+            let v = wave(2, 300, 0.2);
+            let operator = HostOperator::new(
+                features.view(),
+                kernel.clone(),
+                Precision::F32,
+                OperatorKind::Tiled,
+            )
+            .unwrap();
+            let mut out = Array2::zeros(v.dim());
+            operator.apply(v.view(), out.view_mut()).unwrap();
+            let error = worst(&out, &naive(&features, &kernel, &v).0);
+            assert!(error < 1e-4, "{error:e}");
+        }
     }
 
     proptest! {
@@ -331,9 +388,9 @@ mod tests {
             let from = (start * n as f64) as usize;
             let to = from + ((len * (n - from) as f64) as usize);
             let samples: Vec<usize> = (0..11).map(|i| (i * 31 + seed) % n).collect();
-            for kernel in KERNELS {
+            for kernel in kernels(5) {
                 let operator = HostOperator::new(
-                    features.view(), kernel, Precision::F64, OperatorKind::Tiled,
+                    features.view(), kernel.clone(), Precision::F64, OperatorKind::Tiled,
                 ).unwrap();
                 let mut out = vec![0.0; samples.len() * (to - from)];
                 operator.rows_into(&samples, from..to, &mut out).unwrap();

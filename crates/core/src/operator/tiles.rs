@@ -2,19 +2,21 @@
 
 use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
 use super::schedule::Schedule;
-use crate::kernel::panels::{BLOCK, Packing, Panels, RowPack, STRIP};
-use crate::kernel::tile::compute_strip;
+use crate::kernel::panels::{BLOCK, STRIP};
+use crate::kernel::recipe::Recipe;
+use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Isa, Vectors};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 const TILE: usize = BLOCK * BLOCK;
 
 /// K in precision `T`, as the tiles of its lower triangle.
 pub(crate) struct Tiles<T> {
-    panels: Panels<T>,
+    samples: Samples<T>,
     schedule: Schedule,
     isa: Isa,
     /// Tiles in the schedule's order.
@@ -24,23 +26,24 @@ pub(crate) struct Tiles<T> {
 impl<T: Vectors> Tiles<T> {
     /// Packs the features; `store` also computes and keeps every tile.
     pub(crate) fn new(
-        packing: Packing,
+        recipe: Recipe,
         features: ArrayView2<'_, f64>,
         store: bool,
         isa: Isa,
     ) -> Self {
-        Self::from_panels(Panels::new(packing, features), store, isa)
+        Self::from_samples(Samples::new(recipe, features), store, isa)
     }
 
-    fn from_panels(panels: Panels<T>, store: bool, isa: Isa) -> Self {
-        let schedule = Schedule::new(panels.n_blocks());
-        let mut tiles = Self { panels, schedule, isa, stored: None };
+    fn from_samples(samples: Samples<T>, store: bool, isa: Isa) -> Self {
+        let schedule = Schedule::new(samples.n_blocks());
+        let mut tiles = Self { samples, schedule, isa, stored: None };
         if store {
             let order = tiles.schedule.order();
             let mut values = Aligned::zeros(order.len() * TILE);
             values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
-                for r in (0..tiles.panels.block_len(rows)).step_by(STRIP) {
-                    tiles.compute(rows, r, columns, &mut tile[r * BLOCK..]);
+                let mut spare = tiles.samples.spare();
+                for r in (0..tiles.samples.block_len(rows)).step_by(STRIP) {
+                    tiles.compute(rows, r, columns, &mut tile[r * BLOCK..], &mut spare);
                 }
             });
             tiles.stored = Some(values);
@@ -60,22 +63,14 @@ impl<T: Vectors> Tiles<T> {
         (copies * n_blocks * BLOCK * n_vectors * size_of::<f64>()) as u64
     }
 
-    fn compute(&self, rows: usize, r: usize, columns: usize, out: &mut [T]) {
-        let packing = &self.panels.packing;
-        compute_strip(
-            self.isa,
-            packing.kernel(),
-            packing.n_features(),
-            self.panels.strip(rows, r),
-            STRIP,
-            self.panels.block(columns),
-            out,
-        );
+    fn compute(&self, block: usize, row: usize, columns: usize, out: &mut [T], spare: &mut [T]) {
+        let rows = StripRows::InPlace { block, row };
+        self.samples.compute(self.isa, rows, STRIP, columns, out, spare);
     }
 
     /// Hands the strips of a tile, eight rows each, to `visit`.
     fn strips(&self, tile: usize, rows: usize, columns: usize, mut visit: impl FnMut(usize, &[T])) {
-        let n_rows = self.panels.block_len(rows);
+        let n_rows = self.samples.block_len(rows);
         if let Some(stored) = &self.stored {
             let values = &stored[tile * TILE..(tile + 1) * TILE];
             for r in (0..n_rows).step_by(STRIP) {
@@ -83,8 +78,9 @@ impl<T: Vectors> Tiles<T> {
             }
         } else {
             let mut strip = Aligned::zeros(STRIP * BLOCK);
+            let mut spare = self.samples.spare();
             for r in (0..n_rows).step_by(STRIP) {
-                self.compute(rows, r, columns, &mut strip);
+                self.compute(rows, r, columns, &mut strip, &mut spare);
                 visit(r, &strip);
             }
         }
@@ -93,7 +89,7 @@ impl<T: Vectors> Tiles<T> {
     /// out = v·K. Each kernel value is computed or loaded once.
     pub(crate) fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
         let (n_vectors, n_samples) = v.dim();
-        let n_blocks = self.panels.n_blocks();
+        let n_blocks = self.samples.n_blocks();
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one slice.
         let block_size = n_vectors * BLOCK;
         let mut input = Aligned::zeros(n_blocks * block_size);
@@ -131,7 +127,7 @@ impl<T: Vectors> Tiles<T> {
     fn add_tile(&self, tile: usize, input: &[f64], output: &mut [f64], n_vectors: usize) {
         let (i, j) = self.schedule.order()[tile];
         let block_size = n_vectors * BLOCK;
-        let len = self.panels.block_len(j);
+        let len = self.samples.block_len(j);
         let v = &input[j * block_size..(j + 1) * block_size];
         if i == j {
             let y = &mut output[i * block_size..(i + 1) * block_size];
@@ -152,7 +148,7 @@ impl<T: Vectors> Tiles<T> {
 
     /// The matrix of the listed samples.
     pub(crate) fn restrict(&self, samples: &[usize], store: bool) -> Self {
-        Self::from_panels(self.panels.select(samples), store, self.isa)
+        Self::from_samples(self.samples.select(samples), store, self.isa)
     }
 
     /// out += v·K\[samples, :\]. Kernel values are computed eight rows at a time and used at once.
@@ -162,7 +158,6 @@ impl<T: Vectors> Tiles<T> {
         v: ArrayView2<'_, f64>,
         mut out: ArrayViewMut2<'_, f64>,
     ) {
-        let packing = &self.panels.packing;
         let n_vectors = v.nrows();
         let mut weights = Aligned::zeros(samples.len().div_ceil(BLOCK) * n_vectors * BLOCK);
         for ((c, i), value) in v.indexed_iter() {
@@ -171,30 +166,23 @@ impl<T: Vectors> Tiles<T> {
         let strips: Vec<RowPack<T>> = samples
             .chunks(STRIP)
             .map(|group| {
-                let mut rows = RowPack::new(packing.n_features());
-                self.panels.gather(group, &mut rows);
+                let mut rows = self.samples.row_pack();
+                self.samples.gather(group, &mut rows);
                 rows
             })
             .collect();
-        let sums: Vec<Aligned<f64>> = (0..self.panels.n_blocks())
+        let sums: Vec<Aligned<f64>> = (0..self.samples.n_blocks())
             .into_par_iter()
             .map(|block| {
                 let mut sums = Aligned::zeros(n_vectors * BLOCK);
                 let mut strip = Aligned::zeros(STRIP * BLOCK);
-                let columns = self.panels.block(block);
-                let len = self.panels.block_len(block);
+                let mut spare = self.samples.spare();
+                let len = self.samples.block_len(block);
                 for (at, rows) in strips.iter().enumerate() {
                     let first = at * STRIP;
                     let weights = &weights[first / BLOCK * n_vectors * BLOCK + first % BLOCK..];
-                    compute_strip(
-                        self.isa,
-                        packing.kernel(),
-                        packing.n_features(),
-                        rows.rows(),
-                        STRIP,
-                        columns,
-                        &mut strip,
-                    );
+                    let rows = StripRows::Packed(rows);
+                    self.samples.compute(self.isa, rows, STRIP, block, &mut strip, &mut spare);
                     accumulate_columns(self.isa, &strip, STRIP, len, weights, &mut sums, n_vectors);
                 }
                 sums
@@ -207,7 +195,7 @@ impl<T: Vectors> Tiles<T> {
 
     /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]).
     pub(crate) fn block_into(&self, samples: &[usize], out: &mut [f64]) {
-        let block = Self::from_panels(self.panels.select(samples), false, self.isa);
+        let block = Self::from_samples(self.samples.select(samples), false, self.isa);
         let all: Vec<usize> = (0..samples.len()).collect();
         block.rows_into(&all, 0..samples.len(), out);
     }
@@ -215,9 +203,11 @@ impl<T: Vectors> Tiles<T> {
     /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j).
     pub(crate) fn rows_into(&self, samples: &[usize], columns: Range<usize>, out: &mut [f64]) {
         // How a value is computed depends on its sample's panel, so only samples of one kind are computed together.
-        let (heavy, light): (Vec<usize>, Vec<usize>) =
-            (0..samples.len()).partition(|&at| self.panels.is_heavy(samples[at]));
-        for places in light.chunks(STRIP).chain(heavy.chunks(STRIP)) {
+        let mut kinds: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (at, &i) in samples.iter().enumerate() {
+            kinds.entry(self.samples.kind(i)).or_default().push(at);
+        }
+        for places in kinds.values().flat_map(|places| places.chunks(STRIP)) {
             self.strip_into(samples, places, columns.clone(), out);
         }
     }
@@ -230,11 +220,11 @@ impl<T: Vectors> Tiles<T> {
         columns: Range<usize>,
         out: &mut [f64],
     ) {
-        let packing = &self.panels.packing;
         let picked: Vec<usize> = places.iter().map(|&at| samples[at]).collect();
         let last = picked.iter().max().map_or(0, |i| i / BLOCK);
         let mut rows = None;
         let mut strip = Aligned::zeros(STRIP * BLOCK);
+        let mut spare = self.samples.spare();
         for block in columns.start / BLOCK..columns.end.div_ceil(BLOCK) {
             let from = columns.start.max(block * BLOCK);
             let to = columns.end.min((block + 1) * BLOCK);
@@ -242,19 +232,12 @@ impl<T: Vectors> Tiles<T> {
             let stored = self.stored.as_ref().filter(|_| last <= block);
             if stored.is_none() {
                 let rows = rows.get_or_insert_with(|| {
-                    let mut rows = RowPack::new(packing.n_features());
-                    self.panels.gather(&picked, &mut rows);
+                    let mut rows = self.samples.row_pack();
+                    self.samples.gather(&picked, &mut rows);
                     rows
                 });
-                compute_strip(
-                    self.isa,
-                    packing.kernel(),
-                    packing.n_features(),
-                    rows.rows(),
-                    picked.len(),
-                    self.panels.block(block),
-                    &mut strip,
-                );
+                let rows = StripRows::Packed(rows);
+                self.samples.compute(self.isa, rows, picked.len(), block, &mut strip, &mut spare);
             }
             for (r, (&at, &i)) in places.iter().zip(&picked).enumerate() {
                 let values = match stored {

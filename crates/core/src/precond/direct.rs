@@ -8,14 +8,15 @@
 
 use super::Preconditioner;
 use crate::decision_set::Faces;
-use crate::error::Error;
+use crate::error::{Error, KernelFault};
+use crate::kernel::clearly_negative;
 use crate::linalg::dense::{
     back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
     inner_products,
 };
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
 /// Samples whose kernel values, or columns of L⁻¹, are one task's. A divisor of the operator's blocks, so that stored kernel
@@ -23,6 +24,9 @@ use rayon::prelude::*;
 const GROUP: usize = 40;
 /// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
 const BORDERED: usize = 4;
+/// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a step gains a factor of 10/9 on the
+/// eigenvalues near zero; this many gain 1e9.
+const INVERSE_ITERATIONS: usize = 200;
 
 pub(crate) struct Direct<'a> {
     operator: &'a dyn KernelOperator,
@@ -30,9 +34,10 @@ pub(crate) struct Direct<'a> {
     /// L, column-major.
     factor: Vec<f64>,
     ridge: f64,
-    indefinite: bool,
     known: Known,
     dimensions: Vec<Dimension>,
+    /// What was added to K's diagonal: λ, or more where that did not suffice.
+    shift: f64,
 }
 
 /// Columns of L⁻¹ computed so far.
@@ -73,12 +78,38 @@ impl<'a> Direct<'a> {
         let known = Known { place: vec![None; n], ..Known::default() };
         let dimensions =
             (0..n_dimensions).map(|_| Dimension { free: vec![true; n], way: Way::Whole }).collect();
-        Ok(Self { operator, n, factor, ridge, indefinite: shift > ridge, known, dimensions })
+        Ok(Self { operator, n, factor, ridge, known, dimensions, shift })
     }
 
     /// Whether rounding has made K + λI indefinite.
     pub(crate) fn indefinite(&self) -> bool {
-        self.indefinite
+        self.shift > self.ridge
+    }
+
+    /// What shows that K itself is indefinite by more than rounding: inverse iteration with the shifted factor finds the
+    /// direction of K's smallest eigenvalue, and an exact product its curvature.
+    pub(crate) fn fault(&self) -> Result<Option<KernelFault>, Error> {
+        let n = self.n;
+        let exact = self.operator.exact();
+        let trace = exact.diagonal().iter().sum();
+        // No eigenvalue of K is below −shift.
+        if clearly_negative(-self.shift, trace, n).is_none() {
+            return Ok(None);
+        }
+        let mut v: Vec<f64> = (0..n).map(|i| 1.0 + 0.5 * (i as f64).sin()).collect();
+        for _ in 0..INVERSE_ITERATIONS {
+            cholesky_solve(&self.factor, n, &mut v);
+            let norm = dot(&v, &v).sqrt();
+            if !(norm > 0.0 && norm.is_finite()) {
+                return Ok(None);
+            }
+            v.iter_mut().for_each(|v| *v /= norm);
+        }
+        let mut image = Array2::zeros((1, n));
+        let row = Array2::from_shape_fn((1, n), |(_, i)| v[i]);
+        exact.apply(row.view(), image.view_mut())?;
+        let curvature = v.iter().zip(&image).map(|(v, image)| v * image).sum();
+        Ok(clearly_negative(curvature, trace, n))
     }
 
     /// Bytes held at most.
@@ -292,6 +323,12 @@ fn factorise(
         if cholesky(&mut matrix, n) {
             return Ok((matrix, shift));
         }
+        fill(&mut matrix)?;
+        let wrong = (0..n * n).find(|at| at / n <= at % n && !matrix[*at].is_finite());
+        if let Some(at) = wrong {
+            let (samples, value) = ([at % n, at / n], matrix[at]);
+            return Err(Error::NotPositiveSemidefinite(KernelFault::NotFinite { samples, value }));
+        }
         shift = (10.0 * shift).max(f64::EPSILON * largest);
         if shift > largest / f64::EPSILON || !largest.is_finite() {
             return Err(Error::Numerical { what: "kernel values are too large".to_owned() });
@@ -304,7 +341,6 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::operator::{HostOperator, OperatorKind, Precision};
-    use ndarray::Array2;
 
     type Rule = fn(usize) -> bool;
 
@@ -323,7 +359,7 @@ mod tests {
         ];
         for kind in [OperatorKind::Stored, OperatorKind::Tiled] {
             let operator =
-                HostOperator::new(features.view(), kernel, Precision::F64, kind).unwrap();
+                HostOperator::new(features.view(), kernel.clone(), Precision::F64, kind).unwrap();
             let ridge = 0.01;
             let mut direct = Direct::new(&operator, ridge, 3).unwrap();
             for rule in rules {

@@ -7,6 +7,7 @@
 use super::observer::Observer;
 use crate::decision_set::Faces;
 use crate::error::Error;
+use crate::kernel::clearly_negative;
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
 use crate::precond::Preconditioner;
@@ -89,6 +90,7 @@ impl System<'_> {
                     // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
                     indefinite = true;
                     if self.operator.is_exact() {
+                        self.accuse(curvature, inner(&p, &p, c, each))?;
                         continue;
                     }
                     break 'iterations;
@@ -129,6 +131,18 @@ impl System<'_> {
         }
         let direction = self.faces.expand(&found).into_owned();
         Ok(Solution { direction, image, products, finished, indefinite })
+    }
+}
+
+impl System<'_> {
+    /// Fails where pᵀ(RᵀKR + λI)p ≤ 0, for a p of the squared length given, is more than rounding can explain.
+    fn accuse(&self, curvature: f64, square: f64) -> Result<(), Error> {
+        let trace = self.operator.diagonal().iter().sum();
+        let own = curvature / square - self.ridge;
+        match clearly_negative(own, trace, self.operator.n_samples()) {
+            Some(fault) => Err(Error::NotPositiveSemidefinite(fault)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -211,6 +211,11 @@ fn factorised<'a>(
         drop(direct);
         return factorised(problem, operator.exact());
     }
+    if direct.indefinite()
+        && let Some(fault) = direct.fault()?
+    {
+        return Err(Error::NotPositiveSemidefinite(fault));
+    }
     Ok((operator, Box::new(direct)))
 }
 

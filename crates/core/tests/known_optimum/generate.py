@@ -2,9 +2,9 @@
 
     python -m venv /tmp/known && /tmp/known/bin/pip install -r requirements.txt && /tmp/known/bin/python generate.py
 
-writes one folder per problem, next to this file, with
+writes one folder per problem, next to this file (or only those named on the command line), with
 
-    problem.json   name, kernel {kind, gamma}, regularization k, lower, upper (null: no limit),
+    problem.json   name, kernel as in a model file (crates/io/FORMAT.md), regularization k, lower, upper (null: no limit),
                    features N x d (used as they are, no normalisation), decisions N x n
     answer.json    objective               optimal value, (Q) = [KIO 9]
                    responses               x_i = 2 N Gamma_i, N x n, as the solver left them (limits kept to about 1e-12)
@@ -26,6 +26,7 @@ script when the two disagree. Everything is seeded; the last bits of the answers
 import json
 import math
 import pathlib
+import sys
 import warnings
 
 import cvxpy as cp
@@ -48,16 +49,38 @@ MAX_RESIDUAL = 2e-6  # of x_i = proj(g(s_i)), absolute
 
 
 def gram(problem):
-    """The Gram matrix K, by the textbook formula (differences, no |a|^2 + |b|^2 - 2ab)."""
-    z = problem["features"]
-    kind, gamma = problem["kernel"]["kind"], problem["kernel"]["gamma"]
+    """The Gram matrix K, by the textbook formulas (differences, no |a|^2 + |b|^2 - 2ab)."""
+    return kernel_matrix(problem["kernel"], problem["features"])
+
+
+def kernel_matrix(kernel, z):
+    kind = kernel["kind"]
     if kind == "linear":
         return z @ z.T
+    if kind == "polynomial":
+        return (kernel["gamma"] * (z @ z.T) + kernel["offset"]) ** kernel["degree"]
+    if kind == "scaled":
+        return kernel["weight"] * kernel_matrix(kernel["kernel"], z)
+    if kind == "sum":
+        return sum(kernel_matrix(term, z) for term in kernel["terms"])
+    if kind == "product":
+        return math.prod(kernel_matrix(factor, z) for factor in kernel["factors"])
+    if kind == "anisotropic":
+        return kernel_matrix(kernel["kernel"], z / np.array(kernel["length_scales"]))
+    gamma = kernel["gamma"]
     difference = z[:, None, :] - z[None, :, :]
-    if kind == "rbf":
-        return np.exp(-gamma * np.sum(difference**2, axis=2))
     if kind == "laplace":
         return np.exp(-gamma * np.sum(np.abs(difference), axis=2))
+    squared = np.sum(difference**2, axis=2)
+    if kind == "rbf":
+        return np.exp(-gamma * squared)
+    # Matern kernels of length 1/sqrt(2 gamma).
+    if kind == "matern32":
+        t = np.sqrt(3.0 * 2.0 * gamma * squared)
+        return (1.0 + t) * np.exp(-t)
+    if kind == "matern52":
+        t = np.sqrt(5.0 * 2.0 * gamma * squared)
+        return (1.0 + t + t**2 / 3.0) * np.exp(-t)
     raise ValueError(f"unknown kernel {kind}")
 
 
@@ -219,7 +242,20 @@ def expert(features, decision_dim, rng, gain=1.0, offset=0.0):
 
 
 def make(
-    name, seed, n_samples, feature_dim, lower, upper, *, kind="rbf", gamma=None, k=1e-3, gain=1.0, offset=0.0, noise=0.05
+    name,
+    seed,
+    n_samples,
+    feature_dim,
+    lower,
+    upper,
+    *,
+    kind="rbf",
+    gamma=None,
+    kernel=None,
+    k=1e-3,
+    gain=1.0,
+    offset=0.0,
+    noise=0.05,
 ):
     """One problem: normal features, a noisy smooth expert clipped to its limits. Rounded to 6 decimals, to be readable."""
     rng = np.random.default_rng(seed)
@@ -227,7 +263,7 @@ def make(
     raw = expert(features, len(lower), rng, gain, offset) + noise * rng.normal(size=(n_samples, len(lower)))
     return {
         "name": name,
-        "kernel": {"kind": kind, "gamma": 1.0 / feature_dim if gamma is None else gamma},
+        "kernel": kernel or {"kind": kind, "gamma": 1.0 / feature_dim if gamma is None else gamma},
         "regularization": k,
         "lower": [float(b) for b in lower],
         "upper": [float(b) for b in upper],
@@ -263,6 +299,23 @@ def kernel_problems():
     # d < N: K has rank 3 and most of its eigenvalues are zero.
     yield make("linear_box", 21, 30, 3, [-1] * 2, [1] * 2, kind="linear", gamma=1.0, gain=1.5)
     yield make("linear_wide", 22, 10, 15, [-1] * 2, [1] * 2, kind="linear", gamma=1.0, k=1e-2)
+
+
+def compound_problems():
+    box = ([-1] * 2, [1] * 2)
+    polynomial = {"kind": "polynomial", "degree": 3, "gamma": 0.25, "offset": 1.0}
+    rbf = {"kind": "rbf", "gamma": 0.3}
+    # 10 monomials and 26 samples: K is singular, its diagonal is anything but constant.
+    yield make("polynomial_box", 60, 26, 2, *box, kernel=polynomial, gain=2.0)
+    homogeneous = {"kind": "polynomial", "degree": 2, "gamma": 1.0, "offset": 0.0}
+    yield make("polynomial_homogeneous", 61, 20, 3, *box, kernel=homogeneous, k=1e-2)
+    yield make("matern32_box", 62, 26, 4, *box, kind="matern32", k=1e-4, gain=2.0)
+    yield make("matern52_box", 63, 26, 4, *box, kind="matern52", k=1e-4, gain=2.0)
+    terms = [rbf, {"kind": "scaled", "weight": 0.5, "kernel": {"kind": "linear"}}]
+    yield make("sum_box", 64, 26, 3, *box, kernel={"kind": "sum", "terms": terms}, gain=1.5)
+    yield make("product_box", 65, 24, 3, *box, kernel={"kind": "product", "factors": [rbf, polynomial]}, gain=1.5)
+    scales = {"kind": "anisotropic", "length_scales": [0.5, 1.0, 2.5], "kernel": {"kind": "matern52", "gamma": 0.5}}
+    yield make("length_scales_box", 66, 26, 3, *box, kernel=scales, k=1e-4, gain=1.5)
 
 
 def saturated_problems():
@@ -304,6 +357,7 @@ def problems():
     yield from box_problems()
     yield from infinite_problems()
     yield from kernel_problems()
+    yield from compound_problems()
     yield from saturated_problems()
     yield from degenerate_problems()
     yield from regularization_problems()
@@ -337,7 +391,10 @@ def to_json(record):
 
 
 def main():
+    wanted = sys.argv[1:]
     for problem in problems():
+        if wanted and problem["name"] not in wanted:
+            continue
         inside = (problem["decisions"] >= problem["lower"]) & (problem["decisions"] <= problem["upper"])
         assert inside.all(), problem["name"]
         answer = cross_check(problem, *solve_semidefinite_program(problem))

@@ -1,0 +1,191 @@
+//! Every kernel the whole way: fit, save, load, decide; and those of one's own, which stay in memory.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use argwhy::core::features::{Expansion, Normalization};
+use argwhy::core::kernel::CustomKernel;
+use argwhy::core::solver::Status;
+use argwhy::settings::{Gamma, KernelChoice, Numbers, SolverKind};
+use argwhy::{Dataset, Error, Fit, FitSettings, Kernel, Pipeline, Predictor, load_model};
+use ndarray::Array2;
+
+fn data(n: usize) -> Dataset {
+    let signals = Array2::from_shape_fn((n, 2), |(i, j)| ((i * (3 + j)) as f64 * 0.37).sin() * 1.5);
+    let decisions = Array2::from_shape_fn((n, 2), |(i, j)| {
+        let s = signals.row(i);
+        (s[0] * s[1] + 1.4 * (2.0 * s[j]).sin()).clamp(-1.0, 1.0)
+    });
+    Dataset::new(signals, decisions).unwrap()
+}
+
+/// Six features: poly2 of two signals.
+fn with(kernel: &str) -> FitSettings {
+    FitSettings {
+        kernel: kernel.parse().unwrap(),
+        bounds: Some(Numbers(vec![-1.0, 1.0])),
+        regularization: 1e-4,
+        threads: Some(1),
+        ..FitSettings::default()
+    }
+}
+
+fn fit(settings: FitSettings, data: &Dataset) -> Fit {
+    Pipeline::new(settings).unwrap().fit(data).unwrap()
+}
+
+fn decide(fit: &Fit, data: &Dataset) -> Array2<f64> {
+    Predictor::new(&fit.model).unwrap().predict(data.signals()).unwrap()
+}
+
+#[test]
+fn every_kernel_is_fitted_saved_loaded_and_decides() {
+    let data = data(90);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.argwhy");
+    for kernel in [
+        "rbf",
+        "laplace",
+        "linear",
+        "polynomial",
+        "polynomial(degree=2, gamma=0.5, offset=0)",
+        "matern32",
+        "matern52(gamma=0.3)",
+        "rbf + 0.5*linear",
+        "rbf*polynomial",
+        "2*(matern32 + laplace(gamma=0.1))*rbf",
+    ] {
+        for length_scales in [None, Some(Numbers(vec![1.0, 0.5, 2.0, 1.5, 0.7, 3.0]))] {
+            for solver in [SolverKind::Newton, SolverKind::Sso] {
+                let settings =
+                    FitSettings { length_scales: length_scales.clone(), solver, ..with(kernel) };
+                let fit = fit(settings, &data);
+                assert_eq!(fit.outcome.status, Status::Solved, "{kernel} {solver:?}");
+                fit.save(&path).unwrap();
+                let stored = load_model(&path).unwrap();
+                assert_eq!(stored.model, fit.model, "{kernel}");
+                let again: FitSettings = serde_json::from_value(stored.settings).unwrap();
+                assert_eq!(&again, fit.settings(), "{kernel}");
+                let decided = decide(&fit, &data);
+                let loaded = Predictor::new(&stored.model).unwrap();
+                assert_eq!(decided, loaded.predict(data.signals()).unwrap(), "{kernel}");
+                // Certified responses are what the model decides at the optimum.
+                let responses = fit.outcome.certified.responses.t();
+                let off = (&decided - &responses).iter().fold(0.0_f64, |m, d| m.max(d.abs()));
+                assert!(off < 0.05, "{kernel} {solver:?}: {off}");
+            }
+        }
+    }
+}
+
+#[test]
+fn length_scales_are_what_features_are_divided_by() {
+    let data = data(60);
+    let raw = |settings| FitSettings {
+        features: Expansion::Raw,
+        normalize: Normalization::None,
+        gamma: Gamma::Value(0.4),
+        ..settings
+    };
+    let divided = {
+        let scaled = data.signals().to_owned() / &ndarray::array![0.5, 2.0];
+        Dataset::new(scaled, data.decisions().to_owned()).unwrap()
+    };
+    let length_scales = Some(Numbers(vec![0.5, 2.0]));
+    let scaled = fit(FitSettings { length_scales, ..raw(with("rbf + matern32")) }, &data);
+    let plain = fit(raw(with("rbf + matern32")), &divided);
+    let [a, b] = [&scaled, &plain].map(|fit| fit.model.record.certificate.objective);
+    assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+    let off = (&decide(&scaled, &data) - &decide(&plain, &divided))
+        .iter()
+        .fold(0.0_f64, |m, d| m.max(d.abs()));
+    assert!(off < 1e-4, "{off}");
+}
+
+#[test]
+fn a_wrong_number_of_length_scales_names_both_numbers() {
+    let settings = FitSettings { length_scales: Some(Numbers(vec![1.0; 4])), ..with("rbf") };
+    let message = Pipeline::new(settings).unwrap().fit(&data(20)).unwrap_err().to_string();
+    assert!(message.contains("4 length scales") && message.contains("6 features"), "{message}");
+}
+
+/// Products of periods.
+struct Waves;
+
+impl CustomKernel for Waves {
+    fn name(&self) -> &'static str {
+        "waves"
+    }
+    fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| 1.0 + 0.5 * (a - b).cos()).product()
+    }
+}
+
+struct Rbf(f64);
+
+impl CustomKernel for Rbf {
+    fn name(&self) -> &'static str {
+        "own rbf"
+    }
+    fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+        Kernel::Rbf { gamma: self.0 }.evaluate(a, b)
+    }
+}
+
+#[test]
+fn a_kernel_of_ones_own_is_fitted_and_decides_in_memory_but_is_not_saved() {
+    let data = data(90);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.argwhy");
+    for kernel in
+        [Kernel::custom(Waves), Kernel::Sum { terms: vec![Kernel::custom(Waves), Kernel::Linear] }]
+    {
+        let settings = FitSettings { kernel: kernel.into(), ..with("rbf") };
+        let fit = fit(settings, &data);
+        assert_eq!(fit.outcome.status, Status::Solved);
+        let decided = decide(&fit, &data);
+        let off = (&decided - &data.decisions()).iter().map(|d| d * d).sum::<f64>() / 180.0;
+        assert!(off.sqrt() < 0.2, "{off}");
+        let message = fit.save(&path).unwrap_err();
+        assert!(matches!(&message, Error::CustomKernel { name } if name == "waves"), "{message}");
+        let message = argwhy::io::save_model(&path, &fit.model, &serde_json::Value::Null);
+        assert!(message.unwrap_err().to_string().contains("waves"));
+        assert!(!path.exists());
+    }
+    let own = fit(FitSettings { kernel: Kernel::custom(Rbf(0.2)).into(), ..with("rbf") }, &data);
+    let named = fit(with("rbf(gamma=0.2)"), &data);
+    let [a, b] = [&own, &named].map(|fit| fit.model.record.certificate.objective);
+    assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+}
+
+#[test]
+fn a_kernel_made_in_rust_is_the_kernel_of_the_same_words() {
+    let data = data(50);
+    let kernel = Kernel::Sum { terms: vec![Kernel::Rbf { gamma: 0.5 }, Kernel::Linear] };
+    let given = fit(FitSettings { kernel: kernel.into(), ..with("rbf") }, &data);
+    let words = fit(with("rbf(gamma=0.5) + linear"), &data);
+    assert_eq!(given.model.coefficients, words.model.coefficients);
+    let folder = tempfile::tempdir().unwrap();
+    given.save(folder.path().join("m.argwhy")).unwrap();
+    let stored = load_model(&folder.path().join("m.argwhy")).unwrap();
+    let settings: FitSettings = serde_json::from_value(stored.settings).unwrap();
+    assert!(matches!(settings.kernel, KernelChoice::Given(_)));
+}
+
+struct Distance;
+
+impl CustomKernel for Distance {
+    fn name(&self) -> &'static str {
+        "distance"
+    }
+    fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+    }
+}
+
+#[test]
+fn what_is_no_kernel_is_said_before_the_fit() {
+    let settings = FitSettings { kernel: Kernel::custom(Distance).into(), ..with("rbf") };
+    let message = Pipeline::new(settings).unwrap().fit(&data(30)).unwrap_err().to_string();
+    assert!(message.contains("not positive semidefinite: for samples"), "{message}");
+    assert!(message.contains("exceeds κ_ii·κ_jj = 0"), "{message}");
+}

@@ -1,0 +1,125 @@
+//! A kernel taken apart: simple kernels on scaled features, and how their values are combined.
+//!
+//! Enters: a kernel and features. Leaves: the simple kernels in the order they stand in the expression, each with the packing of
+//! its samples, and a tree of weighted sums and products of them. Length scales reach down to every simple kernel.
+
+use super::Kernel;
+use super::custom::CustomKernel;
+use super::finish::Finish;
+use super::panels::Packing;
+use super::tile::Pairing;
+use ndarray::ArrayView2;
+use std::sync::Arc;
+
+/// A kernel made ready to pack samples for.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) root: Node,
+}
+
+/// A simple kernel.
+#[derive(Clone)]
+pub(super) enum Leaf {
+    Packed(Packing),
+    /// With the factor that each feature is multiplied by.
+    Custom(Arc<dyn CustomKernel>, Vec<f64>),
+}
+
+/// weight · (a simple kernel, a sum, a product).
+#[derive(Clone)]
+pub(super) struct Node {
+    pub(super) weight: f64,
+    pub(super) operation: Operation,
+}
+
+#[derive(Clone)]
+pub(super) enum Operation {
+    /// The simple kernel of this number.
+    Leaf(usize),
+    Sum(Vec<Node>),
+    Product(Vec<Node>),
+}
+
+impl Recipe {
+    /// `features` (n_samples × n_features) say what to centre on.
+    pub(crate) fn new(kernel: &Kernel, features: ArrayView2<'_, f64>) -> Self {
+        let mut centre = vec![0.0; features.ncols()];
+        for row in features.rows() {
+            centre.iter_mut().zip(row).for_each(|(m, z)| *m += z);
+        }
+        if features.nrows() > 0 {
+            centre.iter_mut().for_each(|m| *m /= features.nrows() as f64);
+        }
+        let mut leaves = Vec::new();
+        let root = take_apart(kernel, &vec![1.0; features.ncols()], &centre, &mut leaves);
+        Self { leaves, root }
+    }
+
+    /// Strips of values needed beside the one that is asked for.
+    pub(super) fn n_spare(&self) -> usize {
+        self.root.n_spare()
+    }
+}
+
+impl Node {
+    fn n_spare(&self) -> usize {
+        match &self.operation {
+            Operation::Leaf(_) => 0,
+            // The first part is computed in place, each other one strip further.
+            Operation::Sum(parts) | Operation::Product(parts) => {
+                let others = parts[1..].iter().map(|part| 1 + part.n_spare()).max();
+                parts[0].n_spare().max(others.unwrap_or(0))
+            }
+        }
+    }
+}
+
+/// `inverse`: what length scales around `kernel` multiply each feature by.
+fn take_apart(kernel: &Kernel, inverse: &[f64], centre: &[f64], leaves: &mut Vec<Leaf>) -> Node {
+    let mut all = |parts: &[Kernel]| -> Vec<Node> {
+        parts.iter().map(|part| take_apart(part, inverse, centre, leaves)).collect()
+    };
+    let operation = match kernel {
+        Kernel::Sum { terms } => Operation::Sum(all(terms)),
+        Kernel::Product { factors } => Operation::Product(all(factors)),
+        Kernel::Scaled { weight, kernel } => {
+            let inner = take_apart(kernel, inverse, centre, leaves);
+            return Node { weight: weight * inner.weight, ..inner };
+        }
+        Kernel::Anisotropic { length_scales, kernel } => {
+            let inverse: Vec<f64> = inverse.iter().zip(length_scales).map(|(i, l)| i / l).collect();
+            return take_apart(kernel, &inverse, centre, leaves);
+        }
+        Kernel::Custom(kernel) => {
+            leaves.push(Leaf::Custom(Arc::clone(kernel), inverse.to_vec()));
+            Operation::Leaf(leaves.len() - 1)
+        }
+        Kernel::Rbf { .. }
+        | Kernel::Laplace { .. }
+        | Kernel::Linear
+        | Kernel::Polynomial { .. }
+        | Kernel::Matern32 { .. }
+        | Kernel::Matern52 { .. } => {
+            let (pairing, finish, scale) = simple(kernel);
+            let scale = inverse.iter().map(|inverse| scale * inverse).collect();
+            leaves.push(Leaf::Packed(Packing::new((pairing, finish), scale, centre)));
+            Operation::Leaf(leaves.len() - 1)
+        }
+    };
+    Node { weight: 1.0, operation }
+}
+
+/// What a simple kernel pairs, its last step, and the factor of its features.
+fn simple(kernel: &Kernel) -> (Pairing, Finish, f64) {
+    match *kernel {
+        Kernel::Rbf { gamma } => (Pairing::Squared, Finish::Exp, (2.0 * gamma).sqrt()),
+        Kernel::Matern32 { gamma } => (Pairing::Squared, Finish::Matern32, (2.0 * gamma).sqrt()),
+        Kernel::Matern52 { gamma } => (Pairing::Squared, Finish::Matern52, (2.0 * gamma).sqrt()),
+        Kernel::Laplace { gamma } => (Pairing::Absolute, Finish::Exp, gamma),
+        Kernel::Polynomial { degree, gamma, offset } => {
+            (Pairing::Inner, Finish::Power { degree, offset }, gamma.sqrt())
+        }
+        _ => (Pairing::Inner, Finish::Identity, 1.0),
+    }
+}
