@@ -4,8 +4,9 @@ use crate::error::Error;
 use crate::machine::peak_memory_bytes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, SolverKind};
-use argwhy_core::decision_set::{Outside, admit};
+use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::FeatureMap;
+use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso};
@@ -88,14 +89,29 @@ impl Pipeline {
     ) -> Result<Fit, Error> {
         let start = Instant::now();
         let settings = &self.settings;
-        let rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
+        let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
         if let Some(&row) = rows.iter().find(|&&row| row >= data.n_samples()) {
             return Err(Error::Row { row, n_rows: data.n_samples() });
         }
+        // A weight of zero leaves a row out.
+        let weights = data.weights().map(|weights| -> Vec<f64> {
+            rows.retain(|&row| weights[row] > 0.0);
+            rows.iter().map(|&row| weights[row]).collect()
+        });
+        if rows.is_empty() && weights.is_some() {
+            return Err(Error::Core(argwhy_core::Error::Weights {
+                what: "every row has the weight zero; there is nothing to fit".to_owned(),
+            }));
+        }
         let mut decisions = data.decisions().select(Axis(0), &rows);
         let set = settings.decision_set(decisions.ncols())?;
-        let outside = admit(decisions.view_mut(), &set, settings.infeasible, |i| rows[i])?;
-        let problem = Problem::new(decisions.view(), set, settings.regularization)?;
+        let given = data.constraints().map(|given| given.select(&rows));
+        let sets = SampleSets::new(set.limits(), given.as_ref(), rows.len(), |i| rows[i])?;
+        let outside = admit(decisions.view_mut(), &sets, settings.infeasible, |i| rows[i])?;
+        let mut problem = Problem::new(decisions.view(), sets, settings.regularization)?;
+        if let Some(weights) = &weights {
+            problem = problem.with_weights(weights)?;
+        }
         drop(decisions);
 
         let signal_dim = data.signals().ncols();
@@ -120,6 +136,10 @@ impl Pipeline {
             SolverKind::Sso => OperatorKind::Tiled,
         };
         let operator = HostOperator::new(values.view(), kernel.clone(), plan.precision, whole)?;
+        let operator = match &weights {
+            Some(weights) => operator.with_weights(weights),
+            None => operator,
+        };
         drop(values);
         let mut observer = Forward(progress);
         let seed = settings.seed;
@@ -137,8 +157,15 @@ impl Pipeline {
         drop(operator);
         outcome.seconds = start.elapsed().as_secs_f64();
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
-        let mut model =
-            Model::from_outcome(&problem, &outcome, features, kernel, signals.view(), &numbers);
+        let parts = Parts {
+            features,
+            kernel,
+            set,
+            constrained: given.is_some(),
+            signals: signals.view(),
+            rows: &numbers,
+        };
+        let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: settings.clone() })
     }

@@ -39,7 +39,7 @@ pub mod predict;
 
 pub mod metrics;
 
-pub use dataset::Dataset;
+pub use dataset::{Constraints, Dataset};
 pub use decision_set::DecisionSet;
 pub use error::Error;
 pub use kernel::Kernel;

@@ -4,7 +4,8 @@
 //! g(s) = Σ κ(s, ŝ_i) α_i ([KIO 8]), X the projection on U(s) for θ_uu = I, everything in f64. A decision has the same bits alone, in any
 //! batch and on any number of threads. It lies in a box exactly, and beyond no row of a polyhedron by more than rounding.
 
-use crate::decision_set::{Constraints, DecisionSet, Prices, SampleSets};
+use crate::dataset::Constraints;
+use crate::decision_set::{DecisionSet, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::panels::{BLOCK, STRIP};

@@ -5,10 +5,10 @@
 
 use crate::data::{check_regular, write_whole};
 use argwhy_core::Model;
-use argwhy_core::decision_set::DecisionSet;
+use argwhy_core::decision_set::{DecisionSet, Prices, RowLabel};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::FitRecord;
+use argwhy_core::model::{FitRecord, LearnedTheta};
 use ndarray::Array2;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The format this version writes, and the newest it reads.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 /// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run to run.
 const KEY: &str = "argwhy";
@@ -118,6 +118,9 @@ struct Metadata {
     features: FeatureMap,
     kernel: Kernel,
     decision_set: DecisionSet,
+    /// Since format 2.
+    #[serde(default)]
+    constrained: bool,
     record: FitRecord,
     settings: serde_json::Value,
 }
@@ -212,6 +215,7 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         features: model.features.clone(),
         kernel: model.kernel.clone(),
         decision_set: model.set.clone(),
+        constrained: model.constrained,
         record: model.record.clone(),
         settings: settings.clone(),
     };
@@ -219,12 +223,29 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
     let (signals_dtype, signals) = signal_bytes(&model.support_signals);
     let coefficients = little_endian(model.coefficients.iter().map(|v| v.to_le_bytes()));
     let rows = little_endian(model.support_rows.iter().map(|v| v.to_le_bytes()));
-    let n = model.n_support();
-    let tensors = [
+    let (n, dim, n_prices) = (model.n_support(), model.decision_dim(), model.prices.len());
+    let prices = &model.prices;
+    let doubles =
+        |values: &mut dyn Iterator<Item = &f64>| little_endian(values.map(|v| v.to_le_bytes()));
+    let price_rows = little_endian(prices.samples.iter().map(|v| v.to_le_bytes()));
+    let price_limits = little_endian(prices.limits.iter().map(|v| v.code().to_le_bytes()));
+    let price_values = doubles(&mut prices.values.iter());
+    let theta = model
+        .theta
+        .as_ref()
+        .map(|theta| (doubles(&mut theta.theta_uu.iter()), doubles(&mut theta.multiplier.iter())));
+    let mut tensors = vec![
         ("coefficients", Dtype::F64, vec![n, model.coefficients.ncols()], &coefficients),
+        ("price_limits", Dtype::U32, vec![n_prices], &price_limits),
+        ("price_rows", Dtype::U64, vec![n_prices], &price_rows),
+        ("price_values", Dtype::F64, vec![n_prices], &price_values),
         ("support_rows", Dtype::U64, vec![n], &rows),
         ("support_signals", signals_dtype, vec![n, model.support_signals.ncols()], &signals),
     ];
+    if let Some((theta_uu, multiplier)) = &theta {
+        tensors.push(("theta_multiplier", Dtype::F64, vec![dim, dim], multiplier));
+        tensors.push(("theta_uu", Dtype::F64, vec![dim, dim], theta_uu));
+    }
     let mut views = Vec::new();
     for (name, dtype, shape, bytes) in tensors {
         views.push((name, TensorView::new(dtype, shape, bytes).map_err(|e| e.to_string())?));
@@ -257,10 +278,26 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let metadata: Metadata = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
     let tensor = |name: &str| file.tensor(name).map_err(|e| damaged(&e));
+    let has = |name: &str| file.names().into_iter().any(|found| found == name);
+    let theta = if has("theta_uu") {
+        let theta_uu = matrix(&tensor("theta_uu")?)?;
+        Some(LearnedTheta { theta_uu, multiplier: matrix(&tensor("theta_multiplier")?)? })
+    } else {
+        None
+    };
+    // Files of format 1 have no prices.
+    let prices = if has("price_rows") {
+        prices(&tensor("price_rows")?, &tensor("price_limits")?, &tensor("price_values")?)?
+    } else {
+        Prices::default()
+    };
     let model = Model {
         features: metadata.features,
         kernel: metadata.kernel,
         set: metadata.decision_set,
+        constrained: metadata.constrained,
+        theta,
+        prices,
         support_signals: matrix(&tensor("support_signals")?)?,
         coefficients: matrix(&tensor("coefficients")?)?,
         support_rows: row_numbers(&tensor("support_rows")?)?,
@@ -298,6 +335,25 @@ fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
         other => return Err(wrong(format!("an array has type {other:?}"))),
     };
     Array2::from_shape_vec((rows, columns), values).map_err(|e| wrong(e.to_string()))
+}
+
+fn prices(
+    rows: &TensorView<'_>,
+    limits: &TensorView<'_>,
+    values: &TensorView<'_>,
+) -> Result<Prices, Problem> {
+    let samples = row_numbers(rows)?;
+    let right = limits.dtype() == Dtype::U32 && values.dtype() == Dtype::F64;
+    if !right || limits.shape() != rows.shape() || values.shape() != rows.shape() {
+        return Err(Problem::Damaged("the prices have the wrong type or length".into()));
+    }
+    let codes = limits.data().as_chunks().0.iter().map(|b| u32::from_le_bytes(*b));
+    let values = values.data().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b));
+    Ok(Prices {
+        samples,
+        limits: codes.map(RowLabel::from_code).collect(),
+        values: values.collect(),
+    })
 }
 
 fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {

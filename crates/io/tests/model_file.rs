@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use argwhy_core::decision_set::{BoxLimits, DecisionSet};
+use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::FitRecord;
+use argwhy_core::model::{FitRecord, LearnedTheta};
 use argwhy_core::problem::Certificate;
 use argwhy_core::solver::Status;
 use argwhy_core::{Model, Predictor};
@@ -24,6 +24,7 @@ fn model(
     upper: Vec<f64>,
 ) -> Model {
     let support_rows = (0..signals.nrows() as u64).map(|row| row * 3).collect();
+    let identity = Array2::<f64>::eye(coefficients.ncols());
     Model {
         features: FeatureMap::fit(
             FeatureSettings::default(),
@@ -32,6 +33,13 @@ fn model(
         .unwrap(),
         kernel: Kernel::Rbf { gamma: 1.0 / 6.0 },
         set: DecisionSet::Box(BoxLimits::new(lower, upper).unwrap()),
+        constrained: true,
+        theta: Some(LearnedTheta { theta_uu: 1.5 * &identity, multiplier: 0.1 * identity }),
+        prices: Prices {
+            samples: vec![0, 0, 7],
+            limits: vec![RowLabel::Equality(1), RowLabel::Upper(0), RowLabel::Inequality(3)],
+            values: vec![-1.5, 0.1, 5e-324],
+        },
         support_signals: signals,
         coefficients,
         support_rows,

@@ -6,6 +6,7 @@ use crate::args::DemoArgs;
 use crate::error::CliError;
 use crate::progress::{Follow, say};
 use crate::{interrupt, pages};
+use argwhy::core::decision_set::SampleSets;
 use argwhy::core::metrics;
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::experts::{Demonstrations, Expert, ExpertSettings, Quadrotor, State, Trajectory};
@@ -178,7 +179,8 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
 
     let error = |model: &Model, predictor: &Predictor| -> Result<f64, CliError> {
         let desired = predictor.desired(held_out.signals.view())?;
-        Ok(metrics::evaluate(desired.view(), held_out.decisions.view(), &model.set)?.rmse)
+        let (metric, sets) = (model.metric()?, SampleSets::from(model.set.clone()));
+        Ok(metrics::evaluate(desired.view(), held_out.decisions.view(), &metric, &sets)?.rmse)
     };
     let flights = Flights::new(&flown);
     let rmse_ridge = error(&ridge_model, &ridge)?;

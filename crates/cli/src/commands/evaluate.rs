@@ -13,7 +13,8 @@ pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
     let (signals, decisions) = load_rows(&args.data, &args.rows, args.decisions.as_ref(), true)?;
     let observed = decisions.unwrap_or_default();
     let desired = on_threads(args.rows.threads, || predictor.desired(signals.view()))??;
-    let m = metrics::evaluate(desired.view(), observed.view(), &stored.model.set)?;
+    let sets = predictor.sets(None, signals.nrows())?;
+    let m = metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?;
     if args.json {
         print_json(&m)?;
     } else {

@@ -36,7 +36,8 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     }
     write_decisions(output, predicted.view())?;
     if let Some(observed) = decisions {
-        let m = metrics::evaluate(desired.view(), observed.view(), &stored.model.set)?;
+        let sets = predictor.sets(None, desired.nrows())?;
+        let m = metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?;
         say(
             args.quiet,
             format_args!("rmse {:.6}, largest error {:.6} over {} rows", m.rmse, m.max_error, m.n),

@@ -1,14 +1,12 @@
 //! What the expert is allowed to do.
 //!
-//! Enters: limits of the model ([`DecisionSet`]) and those that come with data ([`Constraints`]). Leaves: a set for every sample
+//! Enters: limits of the model ([`DecisionSet`]) and those that come with data ([`Constraints`](crate::dataset::Constraints)). Leaves: a set for every sample
 //! ([`SampleSets`]), the decisions nearest to what is desired, and whether observed decisions lie in their sets.
 
-mod constraints;
 mod faces;
 mod limits;
 mod samples;
 
-pub use constraints::Constraints;
 pub(crate) use faces::{Face, Faces};
 pub use limits::BoxLimits;
 pub use samples::{Boxes, Polyhedra, Prices, RowLabel, SampleSets};

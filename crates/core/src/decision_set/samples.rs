@@ -3,9 +3,9 @@
 //! Enters: the model's own limits and the constraints that came with the data. Leaves: for every sample the decision nearest
 //! to, or best for, what is desired, X(g) = argmin over U of uᵀΘu − 2gᵀu, with the face of U it lies on.
 
-use super::constraints::{Constraints, Rows};
 use super::faces::{Face, Faces};
 use super::limits::BoxLimits;
+use crate::dataset::{ConstraintRows as Rows, Constraints};
 use crate::error::Error;
 use crate::qp::{self, ActiveSet, Metric, QpError};
 use ndarray::Array2;

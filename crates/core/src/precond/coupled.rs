@@ -196,7 +196,8 @@ impl Preconditioner for Coupled {
 mod tests {
     use super::super::RankLimits;
     use super::*;
-    use crate::decision_set::{BoxLimits, Constraints, SampleSets};
+    use crate::dataset::Constraints;
+    use crate::decision_set::{BoxLimits, SampleSets};
     use crate::kernel::Kernel;
     use crate::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
     use crate::qp::Metric;

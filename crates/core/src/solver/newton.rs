@@ -301,8 +301,8 @@ impl Newton<'_> {
             best = best.min(iteration.gap);
             // Far from it the gap may rise for many steps, but the primal value falls, or there is nothing to be had here.
             let falls = iteration.primal < lowest - ROUNDING * lowest.abs();
-            stuck = if falls || factor > 1.0 { 0 } else { stuck + 1 };
-            lowest = lowest.min(iteration.primal);
+            stuck = if falls { 0 } else { stuck + 1 };
+            lowest = if factor > 1.0 { f64::INFINITY } else { lowest.min(iteration.primal) };
             let done = iteration.relative_gap <= target
                 || (iteration.relative_gap < NEAR && idle > PATIENCE)
                 || stuck > PATIENCE

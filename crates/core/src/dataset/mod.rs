@@ -1,13 +1,21 @@
-//! What an expert saw and what it decided, with shapes and values checked once.
+//! What an expert saw, what it decided and what it was allowed to do, with shapes and values checked once.
+
+mod constraints;
+
+pub use constraints::Constraints;
+pub(crate) use constraints::Rows as ConstraintRows;
 
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2};
 
-/// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim). Every value is finite.
+/// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim), with the constraints they were
+/// taken under and how much each sample counts, where data says so. Every value is finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     signals: Array2<f64>,
     decisions: Array2<f64>,
+    constraints: Option<Constraints>,
+    weights: Option<Vec<f64>>,
 }
 
 impl Dataset {
@@ -25,7 +33,45 @@ impl Dataset {
         }
         check_finite("signals", signals.view())?;
         check_finite("decisions", decisions.view())?;
-        Ok(Self { signals, decisions })
+        Ok(Self { signals, decisions, constraints: None, weights: None })
+    }
+
+    /// The same with constraints, for all samples or one set a sample.
+    pub fn with_constraints(mut self, constraints: Constraints) -> Result<Self, Error> {
+        constraints.check(self.n_samples(), self.decisions.ncols())?;
+        self.constraints = Some(constraints);
+        Ok(self)
+    }
+
+    /// The same with sample i counting as `weights[i]` samples: exactly as if its row stood there that many times. Zero leaves it out.
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self, Error> {
+        if weights.len() != self.n_samples() {
+            return Err(Error::RowCount {
+                left: "weights",
+                left_rows: weights.len(),
+                right: "signals",
+                right_rows: self.n_samples(),
+            });
+        }
+        if let Some((row, w)) =
+            weights.iter().enumerate().find(|(_, w)| !(**w >= 0.0 && w.is_finite()))
+        {
+            return Err(Error::Weights {
+                what: format!("row {row} has the weight {w}; weights are finite and not negative"),
+            });
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// What limits the decisions beside the model's own limits.
+    pub fn constraints(&self) -> Option<&Constraints> {
+        self.constraints.as_ref()
+    }
+
+    /// How much each sample counts; one each where there is none.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     /// n_samples × signal_dim.

@@ -9,17 +9,17 @@ use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Dimension, Ix1, Ix2, 
 /// Bounds may be infinite where that means no limit; everything else is finite.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constraints {
-    pub(super) inequalities: Option<Rows>,
-    pub(super) equalities: Option<Rows>,
-    pub(super) lower: Option<Array2<f64>>,
-    pub(super) upper: Option<Array2<f64>>,
+    pub(crate) inequalities: Option<Rows>,
+    pub(crate) equalities: Option<Rows>,
+    pub(crate) lower: Option<Array2<f64>>,
+    pub(crate) upper: Option<Array2<f64>>,
 }
 
 /// matrix (1 or N × m × n) with its bound (1 or N × m).
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rows {
-    pub(super) matrix: Array3<f64>,
-    pub(super) bound: Array2<f64>,
+pub(crate) struct Rows {
+    pub(crate) matrix: Array3<f64>,
+    pub(crate) bound: Array2<f64>,
 }
 
 impl Rows {
