@@ -5,12 +5,14 @@ use crate::machine::peak_memory_bytes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, SolverKind};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
-use argwhy_core::features::FeatureMap;
+use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso};
-use argwhy_core::{Dataset, Model};
+use argwhy_core::solver::{
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, primal, sso,
+};
+use argwhy_core::{Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -122,6 +124,10 @@ impl Pipeline {
             decision_dim: problem.decision_dim(),
             n_features: settings.features.n_features(signal_dim),
         };
+        if settings.primal {
+            let task = Plain { problem, set, constrained: given.is_some(), sizes, outside, rows };
+            return self.fit_plain(data, task, start, progress);
+        }
         let mut plan = Plan::new(settings, sizes)?;
         let features = FeatureMap::fit(settings.feature_settings(), data.signals())?;
         let kernel = settings.kernel_for(features.n_features())?;
@@ -165,6 +171,46 @@ impl Pipeline {
             signals: signals.view(),
             rows: &numbers,
         };
+        let mut model = Model::from_outcome(&problem, &outcome, parts);
+        model.record.peak_memory_bytes = peak_memory_bytes();
+        Ok(Fit { model, outcome, plan, outside, rows, settings: settings.clone() })
+    }
+}
+
+/// What a fit in the primal starts from.
+struct Plain {
+    problem: Problem,
+    set: DecisionSet,
+    constrained: bool,
+    sizes: Sizes,
+    outside: Outside,
+    rows: Vec<usize>,
+}
+
+impl Pipeline {
+    /// Weights of features instead of coefficients of samples. Features are computed as they are needed; signals stay where they are.
+    fn fit_plain(
+        &self,
+        data: &Dataset,
+        task: Plain,
+        start: Instant,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let settings = &self.settings;
+        let Plain { problem, set, constrained, sizes, outside, rows } = task;
+        let separate = matches!(problem.sets(), SampleSets::Boxes(_));
+        let plan = Plan::primal(settings, sizes, separate)?;
+        let features = FeatureMap::fit(settings.feature_settings(), data.signals())?;
+        let kernel = settings.kernel_for(features.n_features())?;
+        progress.on_plan(&plan, &sizes, &outside);
+        let design = Design::new(&features, data.signals())?
+            .with_rows(&rows)
+            .with_intercept(settings.intercept);
+        let own = settings.primal_solver();
+        let mut outcome = primal::solve(&problem, &design, &own, &mut Forward(progress))?;
+        outcome.seconds = start.elapsed().as_secs_f64();
+        let parts =
+            Parts { features, kernel, set, constrained, signals: data.signals(), rows: &[] };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: settings.clone() })

@@ -6,9 +6,11 @@ mod line_search;
 pub mod newton;
 mod observer;
 mod outcome;
+pub mod primal;
 pub mod sso;
 
 pub use newton::NewtonSettings;
 pub use observer::{BlockStep, Ignore, Iteration, Observer};
 pub use outcome::{Outcome, Status};
+pub use primal::PrimalSettings;
 pub use sso::SsoSettings;

@@ -357,6 +357,7 @@ impl Newton<'_> {
         };
         Ok(Outcome {
             certified: best,
+            weights: None,
             prices: Prices::default(),
             status,
             iterations: self.iterations,

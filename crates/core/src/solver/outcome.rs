@@ -3,6 +3,7 @@
 use crate::decision_set::Prices;
 use crate::error::Error;
 use crate::problem::{Certified, Problem};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 /// Why a solver stopped. Only the certificate says how good the point is.
@@ -39,6 +40,9 @@ impl Status {
 pub struct Outcome {
     /// Responses, coefficients, desired decisions and their certificate, recomputed by the problem.
     pub certified: Certified,
+    /// V, decision_dim × n_features, where the solver worked on features: the certificate's upper bound is P(V) then, and the coefficients
+    /// are those of the responses.
+    pub weights: Option<Array2<f64>>,
     /// What the limits of the samples cost.
     pub prices: Prices,
     /// Why the solver stopped.
