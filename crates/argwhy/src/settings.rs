@@ -427,8 +427,7 @@ mod tests {
         let default = FitSettings::default;
         let bounds = |text: &str| Some(text.parse().unwrap());
         let kernel = |text: &str| text.parse::<KernelChoice>().unwrap();
-        let plain =
-            || FitSettings { primal: true, kernel: KernelKind::Linear.into(), ..default() };
+        let plain = || FitSettings { primal: true, kernel: KernelKind::Linear.into(), ..default() };
         for (settings, name) in [
             (FitSettings { regularization: 0.0, ..default() }, "regularization"),
             (FitSettings { clip: f64::NAN, ..default() }, "clip"),
@@ -476,10 +475,7 @@ mod tests {
             (FitSettings { primal: true, kernel: kernel("0.5*linear"), ..default() }, "primal"),
             (FitSettings { solver: SolverKind::Sso, ..plain() }, "sso"),
             (FitSettings { operator: OperatorChoice::Tiled, ..plain() }, "operator"),
-            (
-                FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() },
-                "length-scales",
-            ),
+            (FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() }, "length-scales"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),
             (FitSettings { bounds: bounds("1,-1"), ..default() }, "lower limit"),
             (FitSettings { bounds: bounds("0,1"), unbounded: true, ..default() }, "limits"),

@@ -111,7 +111,8 @@ fn every_truncation_and_extension_is_refused() {
 #[test]
 fn a_plain_model_is_read_back_bit_for_bit() {
     for (kernel, rows) in [(Kernel::Linear, 6), (Kernel::linear_with_intercept(), 7)] {
-        let weights = Array2::from_shape_fn((rows, 2), |(k, j)| (k as f64 + 0.1) / (j as f64 - 3.0));
+        let weights =
+            Array2::from_shape_fn((rows, 2), |(k, j)| (k as f64 + 0.1) / (j as f64 - 3.0));
         let empty = model(
             Array2::zeros((0, 2)),
             Array2::zeros((0, 2)),
@@ -131,7 +132,9 @@ fn a_plain_model_is_read_back_bit_for_bit() {
         let both = Model { weights: plain.weights.clone(), kernel, ..small() };
         for wrong in [wide, both] {
             let bytes = encode_model(&wrong, &settings()).unwrap();
-            assert!(matches!(decode_model(&bytes), Err(Problem::Damaged(why)) if why.contains("weights")));
+            assert!(
+                matches!(decode_model(&bytes), Err(Problem::Damaged(why)) if why.contains("weights"))
+            );
         }
     }
 }

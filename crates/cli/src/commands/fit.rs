@@ -124,10 +124,7 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
         quiet,
         format_args!(
             "{verdict}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
-            certificate.objective,
-            certificate.relative_gap,
-            record.iterations,
-            record.seconds,
+            certificate.objective, certificate.relative_gap, record.iterations, record.seconds,
         ),
     );
     if let Some(bound) = pages::prediction_bound(&fit.model) {

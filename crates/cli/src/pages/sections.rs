@@ -28,11 +28,9 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
         c.relative_gap
     );
     let (size_name, size, of) = match &fit.model.weights {
-        Some(weights) => (
-            "Weights",
-            weights.len().to_string(),
-            format!("from {} samples", record.n_samples),
-        ),
+        Some(weights) => {
+            ("Weights", weights.len().to_string(), format!("from {} samples", record.n_samples))
+        }
         None => (
             "Samples with weight",
             fit.model.n_support().to_string(),
@@ -153,8 +151,7 @@ pub fn decisions(
 /// Which features of a plain model carry weight.
 fn feature_weights(model: &Model, weights: &Array2<f64>) -> Result<Section, ReportError> {
     let names = model.weight_names();
-    let sizes: Vec<f64> =
-        weights.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
+    let sizes: Vec<f64> = weights.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
     let mut bars = BarChart::new("‖v_k‖");

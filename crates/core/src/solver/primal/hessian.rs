@@ -1,7 +1,8 @@
 //! λI + Σ D_i ⊗ φ_iφ_iᵀ, kept up to date by the samples that changed their face, and its inverse.
 //!
 //! A block is the Gram matrix Σ_i ω_i φ_iφ_iᵀ of one entry of D: for boxes the n diagonal ones, each a system of its own, with ω one for samples
-//! strictly inside; for polyhedra all pairs of dimensions j ≥ l. ΦᵀΦ, where D is the identity for all, is formed once. From there, from the
+//! strictly inside; for polyhedra all pairs of dimensions j ≥ l. ΦᵀΦ, of which all blocks are multiples while D_i = Θ⁻¹ for all samples, is
+//! formed once. From there, from the
 //! last step or from zero, a block is reached by adding and taking away rows; the fewest win.
 
 use crate::decision_set::{Face, Faces, SampleSets};
@@ -9,6 +10,7 @@ use crate::error::Error;
 use crate::features::Design;
 use crate::linalg::dense::{cholesky, cholesky_on_all_cores, cholesky_solve};
 use crate::problem::Problem;
+use crate::qp::Metric;
 use ndarray::Array2;
 use rayon::prelude::*;
 
@@ -18,8 +20,10 @@ pub(super) struct Hessian {
     n_features: usize,
     /// ΦᵀΦ, lower triangle.
     whole: Vec<f64>,
+    /// Θ⁻¹: D of a sample that no limit holds.
+    interior: Vec<f64>,
     blocks: Vec<Vec<f64>>,
-    /// What the blocks stand for; none where D = I for all samples.
+    /// What the blocks stand for; none where no limit holds any sample.
     faces: Option<Faces>,
 }
 
@@ -27,7 +31,7 @@ pub(super) struct Hessian {
 #[derive(Clone, Copy, PartialEq)]
 enum From {
     Last,
-    /// ΦᵀΦ.
+    /// ΦᵀΦ and its multiples.
     Whole,
     Zero,
 }
@@ -44,13 +48,15 @@ impl Hessian {
         let mut whole = [vec![0.0; d * d]];
         design.add_grams(&mut whole, |_, weights| weights[0] = 1.0);
         let [whole] = whole;
-        let zeros = vec![0.0; d * d];
+        let interior = inverse(problem.metric());
         let blocks = if separate {
             vec![whole.clone(); n]
         } else {
-            pairs(n).map(|(j, l)| if j == l { whole.clone() } else { zeros.clone() }).collect()
+            let times = |(j, l)| whole.iter().map(|v| interior[j * n + l] * v).collect();
+            pairs(n).map(times).collect()
         };
-        Self { ridge: problem.ridge(), decision_dim: n, n_features: d, whole, blocks, faces: None }
+        let (ridge, decision_dim, n_features) = (problem.ridge(), n, d);
+        Self { ridge, decision_dim, n_features, whole, interior, blocks, faces: None }
     }
 
     /// Bytes of the matrices, of their factor and of the sums on the way to them.
@@ -91,7 +97,7 @@ impl Hessian {
             })
             .collect();
         for (block, from) in self.blocks.iter_mut().zip(&froms) {
-            restart(block, *from, Some(&self.whole));
+            restart(block, *from, 1.0, &self.whole);
         }
         let one = |b: bool| f64::from(u8::from(b));
         design.add_grams(&mut self.blocks, |i, weights| {
@@ -120,9 +126,9 @@ impl Hessian {
         let n_moving = faces.iter().filter(|face| !face.basis.is_empty()).count();
         let from = fewest(n_switched, n_held, n_moving);
         for (block, (j, l)) in self.blocks.iter_mut().zip(pairs(n)) {
-            restart(block, from, (j == l).then_some(&self.whole));
+            restart(block, from, self.interior[j * n + l], &self.whole);
         }
-        let identity = |j: usize, l: usize| f64::from(u8::from(j == l));
+        let interior = &self.interior;
         design.add_grams(&mut self.blocks, |i, weights| {
             let before = match (from, last) {
                 (From::Last, Some(last)) => Some(&last[i]),
@@ -142,7 +148,7 @@ impl Hessian {
             for (w, (j, l)) in weights.iter_mut().zip(pairs(n)) {
                 let before = match (&before, from) {
                     (Some(before), _) => before[j * n + l],
-                    (None, From::Whole) => identity(j, l),
+                    (None, From::Whole) => interior[j * n + l],
                     (None, _) => 0.0,
                 };
                 *w = now[j * n + l] - before;
@@ -154,7 +160,7 @@ impl Hessian {
     pub(super) fn solve(&self, rhs: Array2<f64>) -> Result<Array2<f64>, Error> {
         let d = self.n_features;
         let mut flat: Vec<f64> = rhs.iter().copied().collect();
-        if self.blocks.len() == self.decision_dim && self.is_separate() {
+        if self.is_separate() {
             flat.par_chunks_mut(d).zip(&self.blocks).try_for_each(|(rhs, block)| {
                 self.factorise(d, rhs, cholesky, |m| m.copy_from_slice(block))
             })?;
@@ -227,13 +233,24 @@ fn fewest(switched: usize, held: usize, free: usize) -> From {
     }
 }
 
-/// A block at its start; `whole` is what it is where D = I, if that is not zero.
-fn restart(block: &mut [f64], from: From, whole: Option<&Vec<f64>>) {
-    match (from, whole) {
-        (From::Last, _) => {}
-        (From::Whole, Some(whole)) => block.copy_from_slice(whole),
-        _ => block.fill(0.0),
+/// A block at its start; where no limit holds any sample it is `times` the whole.
+fn restart(block: &mut [f64], from: From, times: f64, whole: &[f64]) {
+    match from {
+        From::Last => {}
+        From::Whole => block.iter_mut().zip(whole).for_each(|(b, v)| *b = times * v),
+        From::Zero => block.fill(0.0),
     }
+}
+
+/// Θ⁻¹.
+fn inverse(metric: &Metric) -> Vec<f64> {
+    let n = metric.dim();
+    let mut factor: Vec<f64> = metric.theta().iter().copied().collect();
+    let positive = cholesky(&mut factor, n);
+    assert!(positive, "a metric was factorised when it was made");
+    let mut columns: Vec<f64> = Array2::eye(n).into_raw_vec_and_offset().0;
+    columns.chunks_mut(n.max(1)).for_each(|column| cholesky_solve(&factor, n, column));
+    columns
 }
 
 /// Whether two faces of a set are different ones. Bases of the same face may differ by rounding.
