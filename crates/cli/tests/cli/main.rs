@@ -10,5 +10,6 @@ mod determinism;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod primal;
 mod refusals;
 mod sso;

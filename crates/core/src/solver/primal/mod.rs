@@ -190,7 +190,9 @@ impl Primal<'_> {
 
     /// Everything about V, from the definitions. Cost: two passes.
     fn at(&self, weights: Array2<f64>) -> Result<Point, Error> {
-        let desired = self.design.images(&weights);
+        let starts = weights.iter().all(|v| *v == 0.0);
+        let shape = (self.problem.decision_dim(), self.problem.n_samples());
+        let desired = if starts { Array2::zeros(shape) } else { self.design.images(&weights) };
         let decided = self.problem.decide(&desired, None)?;
         let own = self.own(&self.residual(&decided.decisions));
         Ok(Point { weights, desired, decided, own })
