@@ -177,6 +177,13 @@ impl Problem {
         self.measured()
     }
 
+    /// The same with its dimensions as one system even where boxes would let them apart: what a changing Θ needs.
+    #[must_use]
+    pub(crate) fn coupled(mut self) -> Self {
+        self.sets = SampleSets::Polyhedra(self.sets.into_polyhedra());
+        self
+    }
+
     fn measured(mut self) -> Self {
         let flat = slice(&self.decisions);
         self.mean_square = dot(flat, slice(&self.theta_times(&self.decisions))) / self.total;

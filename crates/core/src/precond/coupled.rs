@@ -149,10 +149,11 @@ impl Preconditioner for Coupled {
         Ok(())
     }
 
-    fn apply(&self, _: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
-        let (dim, rank) = (self.dim, self.rank);
+    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        let rank = self.rank;
         let coordinates = v.to_owned();
-        let w = self.faces.expand(&coordinates);
+        let w = self.faces.expand(systems.len(), &coordinates);
+        let dim = v.nrows();
         // B R v, dimension by dimension; tasks of fixed size, added first to last.
         let all: Vec<usize> = (0..self.n_samples).collect();
         let parts: Vec<Vec<f64>> = all
@@ -173,7 +174,8 @@ impl Preconditioner for Coupled {
         for part in parts {
             t.iter_mut().zip(part).for_each(|(t, p)| *t += p);
         }
-        cholesky_solve(&self.cholesky, dim * rank, &mut t);
+        t.par_chunks_mut((self.dim * rank).max(1))
+            .for_each(|t| cholesky_solve(&self.cholesky, self.dim * rank, t));
         let mut back = Array2::zeros(v.dim());
         let columns: Vec<Vec<f64>> = all
             .par_iter()
@@ -187,7 +189,7 @@ impl Preconditioner for Coupled {
                 back[[j, i]] = value;
             }
         }
-        self.faces.reduce(&[0], &mut back);
+        self.faces.reduce(systems, &mut back);
         out.assign(&((&coordinates - &back) / self.ridge));
     }
 }
@@ -229,7 +231,7 @@ mod tests {
             let mut c = Array2::from_shape_fn((dim, n), |(j, i)| ((i + 2 * j) as f64 * 0.7).cos());
             faces.reduce(&[0], &mut c);
             let mut image = Array2::zeros((dim, n));
-            operator.apply(faces.expand(&c).view(), image.view_mut()).unwrap();
+            operator.apply(faces.expand(1, &c).view(), image.view_mut()).unwrap();
             faces.reduce(&[0], &mut image);
             image.scaled_add(ridge, &c);
             let mut found = Array2::zeros((dim, n));

@@ -156,6 +156,26 @@ pub(crate) fn solve_from(
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
     let (operator, preconditioner) = preconditioned(problem, operator, settings, seed, &mut clock)?;
+    let parts = Assembled { operator, preconditioner };
+    solve_with(problem, parts, settings, seed, (coefficients, desired), answer, &mut clock)
+}
+
+/// An operator and the preconditioner of its systems.
+pub(crate) struct Assembled<'a> {
+    pub(crate) operator: &'a dyn KernelOperator,
+    pub(crate) preconditioner: Box<dyn Preconditioner + 'a>,
+}
+
+/// As [`solve_from`], with a preconditioner that is there already.
+pub(crate) fn solve_with<'a>(
+    problem: &'a Problem,
+    Assembled { operator, preconditioner }: Assembled<'a>,
+    settings: &'a NewtonSettings,
+    seed: u64,
+    (coefficients, desired): (Array2<f64>, Array2<f64>),
+    answer: Answer,
+    clock: &mut Clock<'_>,
+) -> Result<Outcome, Error> {
     let newton = Newton {
         problem,
         operator,
@@ -168,7 +188,7 @@ pub(crate) fn solve_from(
         rescued: 0,
     };
     let start = Point::new(problem, coefficients, desired)?;
-    newton.run(start, &mut clock)
+    newton.run(start, clock)
 }
 
 /// A preconditioner for the systems of `problem`, and the operator it is of.
@@ -357,6 +377,7 @@ impl Newton<'_> {
         };
         Ok(Outcome {
             certified: best,
+            theta: None,
             prices: Prices::default(),
             status,
             iterations: self.iterations,
@@ -521,12 +542,14 @@ impl Newton<'_> {
         let eased = ridge > self.problem.ridge();
         let faces = &point.decided.faces;
         let mut rhs = image.clone();
-        let systems: Vec<usize> = (0..rhs.nrows()).collect();
+        let n_systems = if faces.is_separate() { rhs.nrows() } else { 1 };
+        let systems: Vec<usize> = (0..n_systems).collect();
         faces.reduce(&systems, &mut rhs);
         rhs = inside - rhs;
         self.preconditioner.update(faces)?;
         let preconditioner = self.preconditioner.as_ref();
-        let system = System { operator: self.operator, preconditioner, faces, ridge };
+        let decision_dim = self.problem.decision_dim();
+        let system = System { operator: self.operator, preconditioner, faces, ridge, decision_dim };
         // K_FA d_A can make the right-hand side many times larger than the residual that the step is to remove.
         let targets: Vec<f64> = system
             .norms(&rhs)
