@@ -3,13 +3,15 @@
 use crate::error::Error;
 use crate::machine::peak_memory_bytes;
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, SolverKind};
+use crate::settings::{FitSettings, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso};
+use argwhy_core::solver::{
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso, theta,
+};
 use argwhy_core::{Dataset, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
@@ -147,7 +149,14 @@ impl Pipeline {
             SolverKind::Newton => {
                 let max_rank = Some(plan.max_rank);
                 let own = NewtonSettings { max_rank, ..settings.newton() };
-                newton::solve(&problem, &operator, &own, seed, &mut observer)?
+                match settings.theta {
+                    ThetaChoice::Identity => {
+                        newton::solve(&problem, &operator, &own, seed, &mut observer)?
+                    }
+                    ThetaChoice::Learn => {
+                        theta::solve(&problem, &operator, &own, seed, &mut observer)?
+                    }
+                }
             }
             SolverKind::Sso => {
                 let own = SsoSettings { max_rank: plan.block_rank(), ..settings.sso() };

@@ -57,6 +57,8 @@ pub struct FitSettings {
     pub tol: f64,
     /// Steps at most; none means the solver's own default.
     pub max_iterations: Option<usize>,
+    /// Whether θ_uu is the identity or learned too.
+    pub theta: ThetaChoice,
     /// Seconds at most.
     pub time_limit: Option<f64>,
     /// SSO: samples of a block, a share with a decimal point or a number.
@@ -101,6 +103,7 @@ impl Default for FitSettings {
             solver: SolverKind::default(),
             tol: newton.tol,
             max_iterations: None,
+            theta: ThetaChoice::default(),
             time_limit: newton.time_limit,
             block: Block(SsoSettings::default().block),
             selection: Selection::default(),
@@ -124,6 +127,17 @@ pub enum SolverKind {
     Newton,
     /// Sequential Selection Optimization: the paper's algorithm, block by block.
     Sso,
+}
+
+/// What θ_uu is, the quadratic part of the objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThetaChoice {
+    /// The identity: decisions are projections of what is desired.
+    #[default]
+    Identity,
+    /// Learned, θ_uu ⪰ I.
+    Learn,
 }
 
 /// How kernel values are held.
@@ -198,6 +212,13 @@ impl FitSettings {
         }
         if self.warm_up == Some(0) {
             return setting("warm-up", &0, "1 part or more, no more parts than samples");
+        }
+        if self.theta == ThetaChoice::Learn && self.solver == SolverKind::Sso {
+            return setting(
+                "theta",
+                &"learn, together with solver sso",
+                "learn with solver newton",
+            );
         }
         self.validate_kernel()?;
         self.newton().validate()

@@ -7,7 +7,7 @@ use argwhy::core::operator::Precision;
 use argwhy::core::solver::sso::{Initialization, Selection};
 use argwhy::io::RowRanges;
 use argwhy::settings::{
-    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind,
+    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind, ThetaChoice,
 };
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
@@ -156,6 +156,9 @@ pub struct FitOptions {
     /// Algorithm: newton (exact, few steps) or sso (the paper's, block by block)
     #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
     pub solver: Option<SolverKind>,
+    /// The quadratic part of the objective, θ_uu: identity, or learn it too (decisions' dimensions may then trade off against each other)
+    #[arg(long, value_parser = named::<ThetaChoice>, help_heading = "Problem and solver")]
+    pub theta: Option<ThetaChoice>,
     /// Relative duality gap to reach
     #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub tol: Option<f64>,

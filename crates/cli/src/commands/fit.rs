@@ -135,6 +135,31 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             ),
         );
     }
+    if let (Some(theta), Some(bound)) = (&fit.model.theta, pages::theta_bound(&fit.model)) {
+        let largest = theta.theta_uu.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        say(
+            quiet,
+            format_args!("theta_uu is learned to within {bound:.1e} (largest entry {largest:.3})"),
+        );
+        if bound > 0.1 * largest {
+            say(
+                quiet,
+                format_args!(
+                    "note: that is coarse, because k = {:e} is small for this gap; for a sharper theta_uu lower --tol or raise -k",
+                    record.regularization
+                ),
+            );
+        }
+    }
+    if fit.outcome.rescued_decisions > 0 {
+        say(
+            quiet,
+            format_args!(
+                "note: {} small quadratic programs were handed to the interior-point fallback",
+                fit.outcome.rescued_decisions
+            ),
+        );
+    }
     say(
         quiet,
         format_args!(

@@ -2,9 +2,9 @@
 
 use super::fit::FitResult;
 use super::{print, print_json};
-use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::{End, pages};
 use argwhy::Kernel;
 use argwhy::settings::MemorySize;
 use serde::Serialize;
@@ -29,8 +29,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     let model = &stored.model;
     let dim = model.decision_dim();
     if args.json {
-        let theta_uu =
-            (0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+        let metric = model.metric()?;
+        let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
         print_json(&Inspection {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
@@ -61,6 +61,14 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
     line("kernel", &model.kernel);
+    if let Some(theta) = &model.theta {
+        for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
+            let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();
+            line(if i == 0 { "theta_uu" } else { "" }, &entries.join(" "));
+        }
+        let bound = pages::theta_bound(model).unwrap_or(0.0);
+        line("", &format!("learned to within {bound:.1e}"));
+    }
     let limits = model.set.limits();
     for j in 0..dim {
         line(

@@ -71,7 +71,7 @@ impl NewtonSettings {
     /// The largest rank worth its cost where all `decision_dim` dimensions are one system: its matrix has rank · dimensions rows.
     pub fn coupled_rank_for(&self, n_samples: usize, decision_dim: usize) -> usize {
         let automatic = n_samples.min((COUPLED_ROWS / decision_dim).max(20));
-        self.max_rank.unwrap_or(automatic).min(n_samples)
+        self.max_rank.unwrap_or(automatic).min(automatic)
     }
 
     /// The largest rank worth its cost where K + λI is not factorised.
