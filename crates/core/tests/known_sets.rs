@@ -260,7 +260,7 @@ fn check(known: &Known, outcome: &Outcome, tol: f64, how: &str, faults: &mut Vec
     // The certificate encloses the optimum; the answer can miss it by no more than its own accuracy.
     let scale = answer.reduced.abs().max(1e-6);
     let off = (c.objective - answer.objective).abs();
-    if off > (1e-8_f64).max(4.0 * answer.accuracy) * scale {
+    if off > (1e-8_f64).max(4.0 * answer.accuracy) * scale + c.gap {
         fault(format!("objective {} is not {}", c.objective, answer.objective));
     }
     let off = (c.objective - answer.reduced).abs();
