@@ -345,8 +345,11 @@ fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> (Vec<f
     let SampleSets::Polyhedra(_) = sets else { unreachable!() };
     // uᵀΘu − 2gᵀu over U is the projection of L⁻¹g in coordinates Lᵀu; here by the definition, projected gradient from the projection.
     let theta = metric.theta();
-    let largest_eigenvalue: f64 =
-        theta.rows().into_iter().map(|r| r.iter().map(|v| v.abs()).sum::<f64>()).fold(0.0, f64::max);
+    let largest_eigenvalue: f64 = theta
+        .rows()
+        .into_iter()
+        .map(|r| r.iter().map(|v| v.abs()).sum::<f64>())
+        .fold(0.0, f64::max);
     let mut u = g.to_vec();
     sets.project(i, &mut u).unwrap();
     if metric.is_identity() {
@@ -357,13 +360,17 @@ fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> (Vec<f
     for _ in 0..200_000 {
         let mut pull = vec![0.0; g.len()];
         metric.apply(&v, &mut pull);
-        let mut next: Vec<f64> =
-            v.iter().zip(&pull).zip(g).map(|((v, p), g)| v - (p - g) / largest_eigenvalue).collect();
+        let mut next: Vec<f64> = v
+            .iter()
+            .zip(&pull)
+            .zip(g)
+            .map(|((v, p), g)| v - (p - g) / largest_eigenvalue)
+            .collect();
         sets.project(i, &mut next).unwrap();
         let change = next.iter().zip(&u).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()));
-        let turned: f64 =
-            v.iter().zip(&next).zip(&u).map(|((v, a), b)| (v - a) * (a - b)).sum();
-        let following = if turned > 0.0 { 1.0 } else { 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) };
+        let turned: f64 = v.iter().zip(&next).zip(&u).map(|((v, a), b)| (v - a) * (a - b)).sum();
+        let following =
+            if turned > 0.0 { 1.0 } else { 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) };
         let weight = if turned > 0.0 { 0.0 } else { (momentum - 1.0) / following };
         v = next.iter().zip(&u).map(|(a, b)| a + weight * (a - b)).collect();
         let size = next.iter().fold(1e-3_f64, |m, a| m.max(a.abs()));

@@ -159,7 +159,8 @@ fn random_theta(rng: &mut Draw, dim: usize) -> Array2<f64> {
     let factor = Array2::from_shape_simple_fn((dim, dim), || normal(rng));
     let product = factor.t().dot(&factor);
     // One triangle decides.
-    Array2::from_shape_fn((dim, dim), |(i, j)| product[[i.max(j), i.min(j)]]) + Array2::<f64>::eye(dim)
+    Array2::from_shape_fn((dim, dim), |(i, j)| product[[i.max(j), i.min(j)]])
+        + Array2::<f64>::eye(dim)
 }
 
 fn largest(a: &Array2<f64>) -> f64 {
@@ -342,4 +343,31 @@ fn the_number_of_threads_does_not_change_the_bits() {
     assert_eq!(first.1.certified.coefficients, second.1.certified.coefficients);
     assert_eq!(first.1.certified.certificate, second.1.certified.certificate);
     assert_eq!(first.2, second.2);
+}
+
+/// A wide kernel and a tiny k: ‖K‖/λ is about 1/k, and rounding kernel values to f32 moves the optimum.
+#[test]
+fn single_precision_reaches_the_tolerance_where_its_own_kernel_values_cannot() {
+    let (n, dim) = (400, 3);
+    for k in [1e-6, 1e-7, 1e-8] {
+        let mut rng = stream(9, "wide");
+        let constraints = polytopes(&mut rng, n, 8, dim);
+        let mut random = Random::new(9, n, dim, k);
+        random.kernel = Kernel::Rbf { gamma: 0.1 };
+        let random = random.within(constraints);
+        let problem = random.problem();
+        for (precision, max_rank) in
+            [(Precision::F64, None), (Precision::F32, None), (Precision::F32, Some(100))]
+        {
+            let settings = NewtonSettings { max_rank, ..NewtonSettings::default() };
+            let operator = random.operator(precision);
+            let outcome = newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
+            let (steps, products) = (outcome.iterations, outcome.kernel_products);
+            let gap = outcome.certified.certificate.relative_gap;
+            let how = format!(
+                "{k:e} {precision:?} {max_rank:?}: {steps} steps, {products} products, gap {gap:e}"
+            );
+            assert_eq!(outcome.status, Status::Solved, "{how}");
+        }
+    }
 }

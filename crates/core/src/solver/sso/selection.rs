@@ -87,9 +87,8 @@ impl Selector {
 fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
     let (n, dim) = (problem.n_samples(), problem.decision_dim());
     let pulls = problem.theta_times(responses);
-    let violations: Vec<f64> = (0..n)
-        .map(|i| (0..dim).map(|j| (pulls[[j, i]] - desired[[j, i]]).powi(2)).sum())
-        .collect();
+    let violations: Vec<f64> =
+        (0..n).map(|i| (0..dim).map(|j| (pulls[[j, i]] - desired[[j, i]]).powi(2)).sum()).collect();
     let largest = violations.iter().copied().fold(0.0, f64::max);
     let inside = |i: usize| problem.sets().is_inside(i, &responses.column(i).to_vec());
     (0..n).filter(|&i| inside(i) && violations[i] > ABOVE * largest).collect()
