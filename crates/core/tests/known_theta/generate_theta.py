@@ -253,8 +253,9 @@ def further():
     # Scaling T and g down scales the loss of decisions inside their sets down, so the least eigenvalue of T is one, and T = 1 for n = 1.
     # Only decisions outside their sets, whose loss can be negative, lift it.
     for name, seed, n in (("outside_1d", 28, 1), ("outside_2d", 29, 2)):
-        problem = quadratic_expert(name, seed, 14, np.eye(n), 2 * n, k=1e-2, noise=0.3)
-        problem["decisions"] = np.round(1.3 * problem["decisions"], 6)
+        box = lambda rng: {"lower": np.round(rng.uniform(0.5, 1.0, size=(14, n)), 4), "upper": [2.0] * n}  # noqa: E731
+        problem = make(name, seed, 14, 2, n, box, k=1e-2, offset=0.8)
+        problem["decisions"] = np.round(0.6 * problem["decisions"], 6)
         yield problem
     yield make("no_limits_2d", 27, 12, 3, 2, {}, k=1e-2)
 
