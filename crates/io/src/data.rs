@@ -31,7 +31,7 @@ use format::Format;
 
 pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
-pub use write::{check_regular, write_decisions, write_prices, write_whole};
+pub use write::{check_prices_ending, check_regular, write_decisions, write_prices, write_whole};
 
 /// Which arrays of a file to load.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -45,17 +45,21 @@ pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), Da
 /// `.csv` has these three columns, `.npz` these three arrays (int64, text, float64). On failure
 /// nothing at `path` has changed.
 pub fn write_prices(path: &Path, prices: &Prices) -> Result<(), DataError> {
-    let encode: fn(&Prices, &mut BufWriter<&File>) -> io::Result<()> = match ending(path).as_deref()
-    {
-        Some("npz") => |prices, out| prices_npz(prices, out),
-        Some("csv") => |prices, out| prices_csv(prices, out),
+    check_prices_ending(path)?;
+    let npz = ending(path).as_deref() == Some("npz");
+    replace(path, |out| if npz { prices_npz(prices, out) } else { prices_csv(prices, out) })
+        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+}
+
+/// Whether [`write_prices`] knows the path's ending.
+pub fn check_prices_ending(path: &Path) -> Result<(), DataError> {
+    match ending(path).as_deref() {
+        Some("npz" | "csv") => Ok(()),
         _ => {
             let endings = ".npz or .csv";
-            return Err(DataError::WriteEnding { path: path.to_path_buf(), endings });
+            Err(DataError::WriteEnding { path: path.to_path_buf(), endings })
         }
-    };
-    replace(path, |out| encode(prices, out))
-        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+    }
 }
 
 /// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.
