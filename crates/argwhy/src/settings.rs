@@ -18,6 +18,7 @@ use argwhy_core::solver::sso::{Initialization, Selection};
 use argwhy_core::solver::{NewtonSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Settings of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,14 @@ pub struct FitSettings {
     pub upper: Option<Numbers>,
     /// Says that there are no limits on purpose.
     pub unbounded: bool,
+    /// Constraints come with the data, and will come with every signal that is to be decided on.
+    pub constraints: bool,
+    /// The file the M of all samples came from.
+    pub matrix: Option<PathBuf>,
+    /// The file the M_eq of all samples came from.
+    pub matrix_eq: Option<PathBuf>,
+    /// The key the samples' weights came from.
+    pub weights: Option<String>,
     /// What to do with decisions outside the limits.
     pub infeasible: Infeasible,
     /// k: the weight of simplicity.
@@ -98,6 +107,10 @@ impl Default for FitSettings {
             lower: None,
             upper: None,
             unbounded: false,
+            constraints: false,
+            matrix: None,
+            matrix_eq: None,
+            weights: None,
             infeasible: Infeasible::default(),
             regularization: 1e-6,
             solver: SolverKind::default(),
@@ -222,6 +235,11 @@ impl FitSettings {
         }
         self.validate_kernel()?;
         self.newton().validate()
+    }
+
+    /// Whether constraints come with the data, in any way.
+    pub fn wants_constraints(&self) -> bool {
+        self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()
     }
 
     /// SSO's part.

@@ -30,6 +30,12 @@ pub(crate) struct Face {
 }
 
 impl Face {
+    /// Bytes of one at most.
+    pub(crate) fn bytes(n: usize) -> u64 {
+        // Two lists of their own, each with what the allocator adds.
+        (size_of::<Self>() + n * size_of::<u32>() + n * n * size_of::<f64>() + 32) as u64
+    }
+
     pub(super) fn of(solver: &ActiveSet) -> Self {
         Self {
             working: solver.working_set().to_vec(),

@@ -168,6 +168,14 @@ impl SampleSets {
         }
     }
 
+    /// Numbers held.
+    pub fn n_numbers(&self) -> usize {
+        match self {
+            Self::Boxes(boxes) => boxes.lower.len() + boxes.upper.len(),
+            Self::Polyhedra(p) => p.rows.len() + p.norms.len() + p.limits.len(),
+        }
+    }
+
     /// The sets of the listed samples.
     #[must_use]
     pub fn select(&self, samples: &[usize]) -> Self {

@@ -16,6 +16,8 @@ use rayon::prelude::*;
 const GATHERED: usize = 1024;
 /// Samples of one task in products with B.
 const TASK: usize = 512;
+/// What a list of its own costs beside its numbers, in doubles: pointer, length, capacity and the allocator's part.
+const ALLOCATION: usize = 5;
 
 pub(crate) struct Coupled {
     /// B, sample by sample: n_samples × rank.
@@ -59,11 +61,17 @@ impl Coupled {
         }
     }
 
-    /// Bytes held, B in f64 included.
+    /// Bytes held at most: B in f64 and, while that is made, in f32; blocks and factor of S; D_i before and after an update; the
+    /// columns of B that the tasks of an update gather.
     pub(crate) fn bytes(n_samples: usize, rank: usize, dim: usize) -> u64 {
-        let (rows, faces) = (rank * dim, n_samples * dim * dim);
-        let doubles = n_samples * rank + rank * rank * dim * (dim + 1) / 2 + rows * rows;
-        ((doubles + 2 * faces + 2 * GATHERED * rank) * size_of::<f64>()) as u64
+        let pairs = dim * (dim + 1) / 2;
+        let tasks = 1 + pairs.min(rayon::current_num_threads());
+        let doubles = n_samples * rank
+            + pairs * rank * rank
+            + (rank * dim).pow(2)
+            + tasks * GATHERED.min(n_samples) * rank
+            + 2 * n_samples * (dim * dim + ALLOCATION);
+        LowRank::bytes(n_samples, rank) + (doubles * size_of::<f64>()) as u64
     }
 
     /// Adds Σ (D_i − old D_i) ⊗ b_ib_iᵀ over the samples whose face is new.
@@ -108,7 +116,10 @@ impl Coupled {
         let (rank, rows) = (self.rank, self.rank * self.dim);
         let mut shift = self.ridge;
         loop {
-            let mut matrix = vec![0.0; rows * rows];
+            // In the room of the last factor.
+            let mut matrix = std::mem::take(&mut self.cholesky);
+            matrix.clear();
+            matrix.resize(rows * rows, 0.0);
             for j in 0..self.dim {
                 for l in 0..=j {
                     let block = &self.blocks[j * (j + 1) / 2 + l];
@@ -127,6 +138,7 @@ impl Coupled {
                 self.cholesky = matrix;
                 return Ok(());
             }
+            self.cholesky = matrix;
             // Rounding; a larger shift still gives a valid, if weaker, preconditioner.
             shift *= 10.0;
             if !shift.is_finite() {

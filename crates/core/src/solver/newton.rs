@@ -15,7 +15,7 @@ use super::conjugate_gradient::System;
 use super::line_search::{CoupledLine, Line, Step};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
-use crate::decision_set::{Boxes, Polyhedra, Prices, SampleSets};
+use crate::decision_set::{Boxes, Face, Polyhedra, Prices, SampleSets};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
@@ -118,6 +118,14 @@ pub fn bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
         LowRank::bytes(n_samples, rank) + Woodbury::bytes(rank, decision_dim)
     };
     arrays as u64 + preconditioner
+}
+
+/// The same where all dimensions are one system, as with constraints: [`bytes`] with the faces and the preconditioner of polyhedra.
+pub fn coupled_bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
+    let arrays = 20 * n_samples * decision_dim * size_of::<f64>();
+    // Of the point, of the point being made from what the tasks found, and of the preconditioner.
+    let faces = 4 * n_samples as u64 * Face::bytes(decision_dim);
+    arrays as u64 + faces + Coupled::bytes(n_samples, rank, decision_dim)
 }
 
 /// Minimises P to `settings.tol`.

@@ -73,6 +73,17 @@ pub fn solve(
     }
 }
 
+/// Bytes that learning Θ takes beside what its inner problem does.
+pub fn bytes(n_samples: usize, decision_dim: usize) -> u64 {
+    // Right-hand sides, residuals, directions, their images and what CG keeps of them.
+    (10 * vectors(decision_dim) * n_samples * size_of::<f64>()) as u64
+}
+
+/// Vectors that one product with K takes at most.
+pub fn vectors(decision_dim: usize) -> usize {
+    if decision_dim <= FORMED { TOGETHER.max(decision_dim) } else { decision_dim }
+}
+
 /// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it.
 fn check_precision(problem: &Problem) -> Result<(), Error> {
     let k = problem.regularization();
