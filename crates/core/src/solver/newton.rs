@@ -120,6 +120,12 @@ pub fn bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
     arrays as u64 + preconditioner
 }
 
+/// As [`bytes`], where the dimensions are one system: general decision sets, or θ_uu ≠ I.
+pub fn coupled_bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
+    let arrays = 20 * n_samples * decision_dim * size_of::<f64>();
+    arrays as u64 + Coupled::bytes(n_samples, rank, decision_dim)
+}
+
 /// Minimises P to `settings.tol`.
 pub fn solve(
     problem: &Problem,
