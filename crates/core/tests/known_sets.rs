@@ -306,12 +306,12 @@ fn check(known: &Known, outcome: &Outcome, tol: f64, how: &str, faults: &mut Vec
     }
 
     // Prices: Mᵀν = 2(g − Θy) at y = X(g), of the right sign, only where a limit holds y.
-    let wide = given.problem().metric().clone();
+    let metric = given.problem().metric().clone();
+    let polyhedra = SampleSets::Polyhedra(sets.clone().into_polyhedra());
     let mut y = g.clone();
     for (i, mut row) in y.rows_mut().into_iter().enumerate() {
-        let polyhedra = SampleSets::Polyhedra(sets.clone().into_polyhedra());
-        let (one, _) = decide_one(&polyhedra, i, &wide, &row.to_vec());
-        row.iter_mut().zip(one).for_each(|(a, b)| *a = b);
+        let decided = decide_one(&polyhedra, i, &metric, &row.to_vec());
+        row.iter_mut().zip(decided).for_each(|(a, b)| *a = b);
     }
     let mut left = 2.0 * (&g - &y.dot(&theta));
     let prices = &outcome.prices;
@@ -340,10 +340,9 @@ fn check(known: &Known, outcome: &Outcome, tol: f64, how: &str, faults: &mut Vec
     }
 }
 
-/// X(g) of one sample by the public road: prices need it too.
-fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> (Vec<f64>, ()) {
-    let SampleSets::Polyhedra(_) = sets else { unreachable!() };
-    // uᵀΘu − 2gᵀu over U is the projection of L⁻¹g in coordinates Lᵀu; here by the definition, projected gradient from the projection.
+/// X(g) of one sample without the solver under test: accelerated projected gradient, restarted when it turns uphill. Projections
+/// are checked for themselves in `small_qp`.
+fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> Vec<f64> {
     let theta = metric.theta();
     let largest_eigenvalue: f64 = theta
         .rows()
@@ -353,9 +352,8 @@ fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> (Vec<f
     let mut u = g.to_vec();
     sets.project(i, &mut u).unwrap();
     if metric.is_identity() {
-        return (u, ());
+        return u;
     }
-    // Accelerated, restarted when it turns uphill.
     let (mut v, mut momentum) = (u.clone(), 1.0_f64);
     for _ in 0..200_000 {
         let mut pull = vec![0.0; g.len()];
@@ -380,7 +378,7 @@ fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> (Vec<f
             break;
         }
     }
-    (u, ())
+    u
 }
 
 fn report(faults: &[String]) {

@@ -9,7 +9,7 @@ use super::low_rank::LowRank;
 use crate::decision_set::{Face, Faces};
 use crate::error::Error;
 use crate::linalg::dense::{add_product_rows, cholesky_on_all_cores, cholesky_solve};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use rayon::prelude::*;
 
 /// Samples whose columns of B are gathered at a time.
@@ -167,18 +167,17 @@ impl Preconditioner for Coupled {
         let w = self.faces.expand(systems.len(), &coordinates);
         let dim = v.nrows();
         // B R v, dimension by dimension; tasks of fixed size, added first to last.
-        let all: Vec<usize> = (0..self.n_samples).collect();
-        let parts: Vec<Vec<f64>> = all
-            .par_chunks(TASK)
-            .map(|samples| {
+        let tasks: Vec<(usize, usize)> = (0..self.n_samples)
+            .step_by(TASK)
+            .map(|first| (first, TASK.min(self.n_samples - first)))
+            .collect();
+        let parts: Vec<Vec<f64>> = tasks
+            .par_iter()
+            .map(|&(first, m)| {
+                let own: Vec<f64> = w.slice(s![.., first..first + m]).iter().copied().collect();
+                let b = &self.factor[first * rank..(first + m) * rank];
                 let mut sums = vec![0.0; dim * rank];
-                for &i in samples {
-                    let b = &self.factor[i * rank..(i + 1) * rank];
-                    for (j, sums) in sums.chunks_mut(rank.max(1)).enumerate() {
-                        let w = w[[j, i]];
-                        sums.iter_mut().zip(b).for_each(|(s, b)| *s += w * b);
-                    }
-                }
+                add_product_rows(&mut sums, 1.0, &own, b, (dim, rank, m));
                 sums
             })
             .collect();
@@ -188,18 +187,24 @@ impl Preconditioner for Coupled {
         }
         t.par_chunks_mut((self.dim * rank).max(1))
             .for_each(|t| cholesky_solve(&self.cholesky, self.dim * rank, t));
-        let mut back = Array2::zeros(v.dim());
-        let columns: Vec<Vec<f64>> = all
+        // Bᵀt: rank × dimensions, as the product wants it.
+        let mut columns = vec![0.0; rank * dim];
+        for (j, t) in t.chunks(rank.max(1)).enumerate() {
+            t.iter().enumerate().for_each(|(r, t)| columns[r * dim + j] = *t);
+        }
+        let parts: Vec<Vec<f64>> = tasks
             .par_iter()
-            .map(|&i| {
-                let b = &self.factor[i * rank..(i + 1) * rank];
-                t.chunks(rank.max(1)).map(|t| t.iter().zip(b).map(|(t, b)| t * b).sum()).collect()
+            .map(|&(first, m)| {
+                let b = &self.factor[first * rank..(first + m) * rank];
+                let mut own = vec![0.0; m * dim];
+                add_product_rows(&mut own, 1.0, b, &columns, (m, dim, rank));
+                own
             })
             .collect();
-        for (i, column) in columns.into_iter().enumerate() {
-            for (j, value) in column.into_iter().enumerate() {
-                back[[j, i]] = value;
-            }
+        let mut back = Array2::zeros(v.dim());
+        for (&(first, m), part) in tasks.iter().zip(parts) {
+            let part = ArrayView2::from_shape((m, dim), &part).expect("m rows of dim numbers");
+            back.slice_mut(s![.., first..first + m]).assign(&part.t());
         }
         self.faces.reduce(systems, &mut back);
         out.assign(&((&coordinates - &back) / self.ridge));
