@@ -18,6 +18,7 @@ use argwhy_core::solver::sso::{Initialization, Selection};
 use argwhy_core::solver::{NewtonSettings, PrimalSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Settings of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,14 @@ pub struct FitSettings {
     pub upper: Option<Numbers>,
     /// Says that there are no limits on purpose.
     pub unbounded: bool,
+    /// Constraints come with the data, and will come with every signal that is to be decided on.
+    pub constraints: bool,
+    /// The file the M of all samples came from.
+    pub matrix: Option<PathBuf>,
+    /// The file the M_eq of all samples came from.
+    pub matrix_eq: Option<PathBuf>,
+    /// The key the samples' weights came from.
+    pub weights: Option<String>,
     /// What to do with decisions outside the limits.
     pub infeasible: Infeasible,
     /// k: the weight of simplicity.
@@ -61,6 +70,8 @@ pub struct FitSettings {
     pub tol: f64,
     /// Steps at most; none means the solver's own default.
     pub max_iterations: Option<usize>,
+    /// Whether θ_uu is the identity or learned too.
+    pub theta: ThetaChoice,
     /// Seconds at most.
     pub time_limit: Option<f64>,
     /// SSO: samples of a block, a share with a decimal point or a number.
@@ -102,11 +113,16 @@ impl Default for FitSettings {
             lower: None,
             upper: None,
             unbounded: false,
+            constraints: false,
+            matrix: None,
+            matrix_eq: None,
+            weights: None,
             infeasible: Infeasible::default(),
             regularization: 1e-6,
             solver: SolverKind::default(),
             tol: newton.tol,
             max_iterations: None,
+            theta: ThetaChoice::default(),
             time_limit: newton.time_limit,
             block: Block(SsoSettings::default().block),
             selection: Selection::default(),
@@ -130,6 +146,17 @@ pub enum SolverKind {
     Newton,
     /// Sequential Selection Optimization: the paper's algorithm, block by block.
     Sso,
+}
+
+/// What θ_uu is, the quadratic part of the objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThetaChoice {
+    /// The identity: decisions are projections of what is desired.
+    #[default]
+    Identity,
+    /// Learned, θ_uu ⪰ I.
+    Learn,
 }
 
 /// How kernel values are held.
@@ -205,6 +232,13 @@ impl FitSettings {
         if self.warm_up == Some(0) {
             return setting("warm-up", &0, "1 part or more, no more parts than samples");
         }
+        if self.theta == ThetaChoice::Learn && self.solver == SolverKind::Sso {
+            return setting(
+                "theta",
+                &"learn, together with solver sso",
+                "learn with solver newton",
+            );
+        }
         self.validate_kernel()?;
         self.validate_plain()?;
         self.newton().validate()
@@ -241,6 +275,13 @@ impl FitSettings {
                 "newton: without coefficients of samples there are no blocks; leave out --primal or --solver sso",
             );
         }
+        if self.theta == ThetaChoice::Learn {
+            return setting(
+                "theta",
+                "learn, together with primal",
+                "identity: theta_uu is learned in the dual only; leave out --primal or --theta learn",
+            );
+        }
         if self.operator != OperatorChoice::Auto {
             return setting(
                 "operator",
@@ -266,6 +307,11 @@ impl FitSettings {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             time_limit: self.time_limit,
         }
+    }
+
+    /// Whether constraints come with the data, in any way.
+    pub fn wants_constraints(&self) -> bool {
+        self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()
     }
 
     /// SSO's part.
@@ -474,6 +520,7 @@ mod tests {
             ),
             (FitSettings { primal: true, kernel: kernel("0.5*linear"), ..default() }, "primal"),
             (FitSettings { solver: SolverKind::Sso, ..plain() }, "sso"),
+            (FitSettings { theta: ThetaChoice::Learn, ..plain() }, "theta"),
             (FitSettings { operator: OperatorChoice::Tiled, ..plain() }, "operator"),
             (FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() }, "length-scales"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),

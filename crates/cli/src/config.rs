@@ -45,12 +45,14 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
     let flags =
         (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
     let (intercept, primal) = (line.intercept || file.intercept, line.primal || file.primal);
+    let constraints = line.constraints || file.constraints;
     let merged = either!(
         line,
         file,
         signals,
         decisions,
         rows,
+        weights,
         features,
         normalize,
         clip,
@@ -62,9 +64,12 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         bounds,
         lower,
         upper,
+        matrix,
+        matrix_eq,
         infeasible,
         regularization,
         solver,
+        theta,
         tol,
         max_iterations,
         time_limit,
@@ -81,7 +86,7 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         report
     );
     let (unbounded, json, quiet) = flags;
-    FitOptions { unbounded, json, quiet, intercept, primal, ..merged }
+    FitOptions { unbounded, json, quiet, constraints, intercept, primal, ..merged }
 }
 
 /// Settings with every option filled in.
@@ -103,9 +108,14 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
         lower: o.lower,
         upper: o.upper,
         unbounded: o.unbounded,
+        constraints: o.constraints,
+        matrix: o.matrix,
+        matrix_eq: o.matrix_eq,
+        weights: o.weights,
         infeasible: o.infeasible.unwrap_or(default.infeasible),
         regularization: o.regularization.unwrap_or(default.regularization),
         solver: o.solver.unwrap_or(default.solver),
+        theta: o.theta.unwrap_or(default.theta),
         tol: o.tol.unwrap_or(default.tol),
         max_iterations: o.max_iterations.or(default.max_iterations),
         time_limit: o.time_limit.or(default.time_limit),
@@ -190,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn constraints_add_up_with_those_of_the_file() {
+        let line = FitOptions { matrix: Some("mine.csv".into()), ..FitOptions::default() };
+        let text = "constraints = true\nmatrix = \"m.csv\"\nmatrix-eq = \"e.csv\"\nweights = \"w\"";
+        let settings = settings(&merge(line, file(text))).unwrap();
+        assert!(settings.constraints);
+        assert_eq!(settings.matrix, Some("mine.csv".into()));
+        assert_eq!(settings.matrix_eq, Some("e.csv".into()));
+        assert_eq!(settings.weights.as_deref(), Some("w"));
+    }
+
+    #[test]
     fn nothing_said_means_the_defaults() {
         assert_eq!(settings(&FitOptions::default()).unwrap(), FitSettings::default());
     }
@@ -204,6 +225,10 @@ mod tests {
             degree: Some(2),
             length_scales: Some("1,2.5".parse().unwrap()),
             threads: Some(2),
+            constraints: true,
+            matrix: Some("m.csv".into()),
+            matrix_eq: Some("e.npy".into()),
+            weights: Some("counts".to_owned()),
             ..FitSettings::default()
         };
         let plain = FitSettings {

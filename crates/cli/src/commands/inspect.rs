@@ -1,10 +1,12 @@
 //! `argwhy inspect`: what a model file holds.
 
 use super::fit::FitResult;
-use super::{print, print_json};
-use crate::End;
+use super::{check_targets, print, print_json};
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::prices::{Held, by_limit};
+use crate::{End, pages};
+use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
 use argwhy::{Kernel, Model};
 use ndarray::Array2;
@@ -22,6 +24,10 @@ struct Inspection {
     signal_dim: usize,
     decision_set: argwhy::DecisionSet,
     support_rows: Vec<u64>,
+    /// Whether decisions need constraints that come with their data.
+    constrained: bool,
+    /// Limits that hold training decisions, the most frequent first.
+    prices: Vec<Held>,
     /// Of a plain linear model: the weights of each feature, one a decision dimension.
     #[serde(skip_serializing_if = "Option::is_none")]
     weights: Option<Vec<Weights>>,
@@ -34,11 +40,8 @@ struct Weights {
     values: Vec<f64>,
 }
 
-/// Features of the table of weights.
-const SHOWN: usize = 20;
-
 /// The features with the largest weights, a line each.
-fn table(model: &Model, weights: &Array2<f64>) -> String {
+fn weights_table(model: &Model, weights: &Array2<f64>) -> String {
     let names = model.weight_names();
     let mut order: Vec<usize> = (0..names.len()).collect();
     let size = |k: usize| weights.row(k).dot(&weights.row(k));
@@ -49,26 +52,43 @@ fn table(model: &Model, weights: &Array2<f64>) -> String {
         let _ = write!(text, "{:>12}", format!("u{j}"));
     }
     text.push('\n');
-    for &k in order.iter().take(SHOWN) {
+    for &k in order.iter().take(LISTED) {
         let _ = write!(text, "{:<18}{:<12}", "", names[k]);
         for value in weights.row(k) {
             let _ = write!(text, "{:>12}", format!("{value:.4e}"));
         }
         text.push('\n');
     }
-    if order.len() > SHOWN {
-        let _ = writeln!(text, "{:<18}and {} more (--json has all)", "", order.len() - SHOWN);
+    if order.len() > LISTED {
+        let _ = writeln!(text, "{:<18}and {} more (--json has all)", "", order.len() - LISTED);
     }
     text
 }
 
+/// Limits, or weights, listed for people.
+const LISTED: usize = 20;
+
 pub fn run(args: &InspectArgs) -> Result<End, CliError> {
+    if let Some(path) = &args.prices {
+        check_prices_ending(path)?;
+        check_targets(&[&args.model], &[path], &[])?;
+    }
     let stored = argwhy::load_model(&args.model)?;
     let model = &stored.model;
+    if args.prices.is_some() && model.weights.is_some() {
+        return Err(CliError::Usage(format!(
+            "a plain model keeps no prices of its training samples; `argwhy predict {} DATA --prices FILE` computes them",
+            args.model.display()
+        )));
+    }
+    if let Some(path) = &args.prices {
+        write_prices(path, &model.prices)?;
+    }
+    let held = by_limit(&model.prices, model.record.n_samples);
     let dim = model.decision_dim();
     if args.json {
-        let theta_uu =
-            (0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+        let metric = model.metric()?;
+        let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
         print_json(&Inspection {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
@@ -82,6 +102,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
                 let named = model.weight_names().into_iter().zip(rows);
                 named.map(|(feature, values)| Weights { feature, values }).collect()
             }),
+            constrained: model.constrained,
+            prices: held,
             version: stored.version,
         })?;
         return Ok(End::Done);
@@ -117,12 +139,23 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         }
         None => line("kernel", &model.kernel),
     }
+    if let Some(theta) = &model.theta {
+        for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
+            let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();
+            line(if i == 0 { "theta_uu" } else { "" }, &entries.join(" "));
+        }
+        let bound = pages::theta_bound(model).unwrap_or(0.0);
+        line("", &format!("learned to within {bound:.1e}"));
+    }
     let limits = model.set.limits();
     for j in 0..dim {
         line(
             if j == 0 { "decision limits" } else { "" },
             &format!("{} ≤ u{j} ≤ {}", limits.lower()[j], limits.upper()[j]),
         );
+    }
+    if model.constrained {
+        line("constraints", &"come with the data (M, W, M_eq, W_eq, lower, upper)");
     }
     line(
         "fit",
@@ -140,8 +173,37 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     line("written by", &format!("argwhy {}", stored.version));
     line("settings", &stored.settings);
     if let Some(weights) = &model.weights {
-        text.push_str(&table(model, weights));
+        text.push_str(&weights_table(model, weights));
+    }
+    if !held.is_empty() {
+        text.push_str(&table(&held));
     }
     print(&text)?;
     Ok(End::Done)
+}
+
+/// Which limits hold training decisions, and at what price.
+fn table(held: &[Held]) -> String {
+    let mut text = format!(
+        "\n{:<18}{:>9}{:>9}{:>14}{:>14}\n",
+        "limit", "rows", "share", "mean price", "largest"
+    );
+    for h in held.iter().take(LISTED) {
+        let _ = writeln!(
+            text,
+            "{:<18}{:>9}{:>7.1} %{:>14.6}{:>14.6}",
+            h.limit,
+            h.rows,
+            100.0 * h.share,
+            h.mean_price,
+            h.largest_price
+        );
+    }
+    if let Some(more) = held.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        let _ = writeln!(text, "and {more} more (--json has all)");
+    }
+    text.push_str(
+        "Rows whose decision a limit holds; its price is what one more unit of it would be worth to the expert.\n",
+    );
+    text
 }

@@ -35,6 +35,15 @@ impl Status {
     }
 }
 
+/// θ_uu as learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedTheta {
+    /// Θ ⪰ I, decision_dim × decision_dim.
+    pub theta_uu: Array2<f64>,
+    /// The multiplier P ⪰ 0 of Θ ⪰ I in [KIO 6], of the same size.
+    pub multiplier: Array2<f64>,
+}
+
 /// A certified point and how it was reached.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -43,6 +52,8 @@ pub struct Outcome {
     /// V, decision_dim × n_features, where the solver worked on features: the certificate's upper bound is P(V) then, and the coefficients
     /// are those of the responses.
     pub weights: Option<Array2<f64>>,
+    /// θ_uu, where it was learned.
+    pub theta: Option<LearnedTheta>,
     /// What the limits of the samples cost.
     pub prices: Prices,
     /// Why the solver stopped.

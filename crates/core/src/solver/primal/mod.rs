@@ -21,7 +21,7 @@ use super::line_search::Least;
 use super::newton::NewtonSettings;
 use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
-use crate::decision_set::{Prices, SampleSets};
+use crate::decision_set::{Face, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::Design;
 use crate::problem::{Certificate, Certified, Decided, Problem};
@@ -65,10 +65,16 @@ const PATIENCE: usize = 3;
 /// and residuals, the direction's image, the point itself, and at the end responses, coefficients and prices.
 const ARRAYS: usize = 14;
 
-/// Bytes beside signals and decisions as they were loaded. `separate`: the sets are boxes.
-pub fn bytes(n_samples: usize, decision_dim: usize, n_features: usize, separate: bool) -> u64 {
+/// Faces of all samples that are there at once, at most: of the point, of two candidates, and of the Gram matrices.
+const FACES: u64 = 4;
+
+/// Bytes beside signals and decisions as they were loaded. `coupled`: the sets are not boxes.
+pub fn bytes(n_samples: usize, decision_dim: usize, n_features: usize, coupled: bool) -> u64 {
     let arrays = ARRAYS * n_samples * decision_dim * size_of::<f64>();
-    arrays as u64 + Hessian::bytes(decision_dim, n_features, separate)
+    let face = if coupled { Face::bytes(decision_dim) } else { decision_dim as u64 };
+    arrays as u64
+        + FACES * n_samples as u64 * face
+        + Hessian::bytes(decision_dim, n_features, !coupled)
 }
 
 /// Minimises P over V to `settings.tol`. The coefficients of the outcome are those of its responses.
@@ -179,6 +185,7 @@ impl Primal<'_> {
         Ok(Outcome {
             certified: Certified { responses, coefficients, desired, certificate },
             weights: Some(weights),
+            theta: None,
             prices: Prices::default(),
             status,
             iterations: self.iterations,

@@ -216,6 +216,7 @@ impl Sso<'_> {
         Ok(Outcome {
             certified,
             weights: None,
+            theta: None,
             prices: Prices::default(),
             status,
             iterations: iteration,
