@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Settings of a fit.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, by its name on the command line"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FitSettings {

@@ -29,27 +29,24 @@ fn rows(rows: &[Vec<f64>]) -> Array2<f64> {
     Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
 }
 
-impl Known {
-    /// The sets as rows, and, where the rows are those of boxes, as boxes.
-    fn sets(&self) -> Vec<SampleSets> {
-        let (n_samples, n) = (self.decisions.len(), self.decisions[0].len());
-        let none = BoxLimits::new(vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]).unwrap();
-        let new =
-            |given: &Constraints| SampleSets::new(&none, Some(given), n_samples, |i| i).unwrap();
-        let matrix = Array3::from_shape_fn((n_samples, self.bound[0].len(), n), |(i, r, j)| {
-            self.matrix[i][r][j]
-        });
-        let bound = rows(&self.bound);
-        let given = Constraints::new().with_inequalities(matrix, bound.clone()).unwrap();
-        let mut sets = vec![new(&given)];
-        if bound.ncols() == 2 * n {
-            let upper = bound.slice(ndarray::s![.., ..n]).to_owned();
-            let lower = bound.slice(ndarray::s![.., n..]).mapv(|w| -w);
-            let given = Constraints::new().with_lower(lower).unwrap();
-            sets.push(new(&given.with_upper(upper).unwrap()));
-        }
-        sets
+/// The sets as rows, and, where the rows are those of boxes, as boxes.
+fn sets(known: &Known) -> Vec<SampleSets> {
+    let (n_samples, n) = (known.decisions.len(), known.decisions[0].len());
+    let none = BoxLimits::new(vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]).unwrap();
+    let new = |given: &Constraints| SampleSets::new(&none, Some(given), n_samples, |i| i).unwrap();
+    let matrix = Array3::from_shape_fn((n_samples, known.bound[0].len(), n), |(i, r, j)| {
+        known.matrix[i][r][j]
+    });
+    let bound = rows(&known.bound);
+    let given = Constraints::new().with_inequalities(matrix, bound.clone()).unwrap();
+    let mut sets = vec![new(&given)];
+    if bound.ncols() == 2 * n {
+        let upper = bound.slice(ndarray::s![.., ..n]).to_owned();
+        let lower = bound.slice(ndarray::s![.., n..]).mapv(|w| -w);
+        let given = Constraints::new().with_lower(lower).unwrap();
+        sets.push(new(&given.with_upper(upper).unwrap()));
     }
+    sets
 }
 
 #[test]
@@ -66,7 +63,7 @@ fn the_primal_finds_every_known_optimum() {
         let (features, decisions) = (rows(&known.features), rows(&known.decisions));
         let map = FeatureMap::fit(settings, features.view()).unwrap();
         let design = Design::new(&map, features.view()).unwrap();
-        for sets in known.sets() {
+        for sets in sets(&known) {
             let name = format!("{} {}", known.name, matches!(sets, SampleSets::Boxes(_)));
             let problem = Problem::new(decisions.view(), sets, known.regularization).unwrap();
             let tight = PrimalSettings { tol: 1e-12, ..PrimalSettings::default() };

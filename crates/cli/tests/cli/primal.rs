@@ -1,7 +1,8 @@
 //! `fit --primal`: plain inverse optimization from data to decisions.
 
-use crate::common::{Folder, says, timeless, written};
+use crate::common::{Folder, noise, says, timeless, written};
 use serde_json::Value;
+use std::fmt::Write;
 
 fn fit<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let args = ["fit", "data.csv", "--kernel=linear", "--bounds=-1,1", "--json", "-k=1e-3"];
@@ -132,10 +133,55 @@ fn what_the_primal_cannot_do_is_refused_with_a_remedy() {
     says(&refused(&["--intercept", "--kernel=rbf"]), &["intercept", "--kernel linear"]);
     let plain = |more: &str| refused(&["--primal", "--kernel=linear", more]);
     says(&plain("--solver=sso"), &["sso", "--primal"]);
+    says(&plain("--theta=learn"), &["theta", "--primal"]);
     says(&plain("--operator=tiled"), &["operator", "--primal"]);
     says(&plain("--precision=f32"), &["--precision", "--primal"]);
     says(&plain("--length-scales=1,1"), &["length-scales", "--primal"]);
     says(&plain("--gamma=1"), &["gamma"]);
     says(&plain("--block=0.5"), &["--block", "sso"]);
     says(&plain("--memory=1MiB"), &["1MiB", "at least", "--memory"]);
+}
+
+/// Two decisions under a budget of their own a row, counted by weights.
+fn budgets(rows: usize) -> String {
+    let mut text = "signals,decisions_0,decisions_1,M_0_0,M_0_1,W_0,weights\n".to_owned();
+    for i in 0..rows {
+        let (s, budget) = (noise(i, 0), 0.6 + 0.3 * noise(i, 1));
+        let wanted = [0.5 + 0.6 * s + 0.1 * noise(i, 2), 0.4 - 0.5 * s + 0.1 * noise(i, 3)];
+        // The nearest point with a budget for the sum.
+        let over = ((wanted[0] + wanted[1] - budget) / 2.0).max(0.0);
+        let [a, b] = wanted.map(|u| u - over);
+        let slack = budget.max(a + b);
+        writeln!(text, "{s:?},{a:?},{b:?},1,1,{slack:?},{}", 1 + i % 3).unwrap();
+    }
+    text
+}
+
+#[test]
+fn constraints_and_weights_of_every_row_are_kept() {
+    let folder = Folder::new();
+    folder.write("data.csv", budgets(90));
+    let with = |own: &[&'static str]| -> Value {
+        let common =
+            ["--constraints", "--weights", "--intercept", "--tol=1e-11", "--json", "-k=1e-3"];
+        let args = ["fit", "data.csv", "--kernel=linear"].iter().chain(&common).chain(own);
+        folder.run(args).exits(0).json()
+    };
+    let (plain, dual) =
+        (with(&["-o=p.argwhy", "--primal", "--report=r.html"]), with(&["-o=d.argwhy"]));
+    assert!((number(&plain, "objective") / number(&dual, "objective") - 1.0).abs() < 1e-9);
+    for name in ["p", "d"] {
+        let (model, out, prices) =
+            (format!("{name}.argwhy"), format!("{name}.npy"), format!("{name}.csv"));
+        folder.run(["predict", &model, "data.csv", "-o", &out, "--prices", &prices]).exits(0);
+    }
+    let (a, b) = (written(&folder.path("p.npy")), written(&folder.path("d.npy")));
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-6));
+    // The budget holds some rows, and the report and `predict` know at what price.
+    let n_prices = folder.text("p.csv").lines().count();
+    assert!(n_prices > 10, "{n_prices}");
+    assert_eq!(n_prices, folder.text("d.csv").lines().count());
+    says(&folder.text("r.html"), &["What holds the decisions", "M[0]"]);
+    let refused = folder.refused(["inspect", "p.argwhy", "--prices", "q.csv"]);
+    says(&refused, &["plain model", "argwhy predict"]);
 }

@@ -294,8 +294,9 @@ mod tests {
                 };
                 close(&design.images(&weights), &weights.dot(&phi.t()));
                 close(&design.transposed(&values), &values.dot(&phi));
-                let omega =
-                    |i: usize, b: usize| if (i + b) % 3 == 0 { 0.0 } else { b as f64 - 0.5 };
+                let omega = |i: usize, b: usize| {
+                    if (i + b).is_multiple_of(3) { 0.0 } else { b as f64 - 0.5 }
+                };
                 let mut grams = vec![vec![1.0; d * d]; 2];
                 design.add_grams(&mut grams, |i, weights| {
                     weights.iter_mut().enumerate().for_each(|(b, w)| *w = omega(i, b));

@@ -210,7 +210,7 @@ impl Hessian {
                 return Ok(());
             }
             ridge = (ridge * MORE_RIDGE).max(largest * f64::EPSILON);
-            if !(ridge <= MOST_RIDGE * largest) {
+            if ridge > MOST_RIDGE * largest || !largest.is_finite() {
                 let what = format!("a Newton system of {size} features cannot be factorised");
                 return Err(Error::Numerical { what });
             }
