@@ -70,7 +70,7 @@ const BUILDING_SHAPE: [f64; PERIODS] = [0.95, 1.0, 0.8, 0.55, 0.45, 0.45, 0.6, 0
 /// Degrees by which each period is colder than 16:00.
 const COOLING: [f64; PERIODS] = [0.0, 1.5, 3.0, 4.5, 5.5, 6.5, 7.0, 6.0];
 /// The usual price of each period above the night's mean, EUR/kWh.
-const PRICE_SHAPE: [f64; PERIODS] = [0.03, 0.08, 0.04, -0.01, -0.05, -0.06, -0.04, 0.01];
+const PRICE_SHAPE: [f64; PERIODS] = [0.03, 0.08, 0.05, 0.01, -0.03, -0.05, -0.06, -0.03];
 
 /// Charging power of the depot in kW, period by period.
 pub type Powers = [f64; PERIODS];
@@ -277,7 +277,7 @@ impl Depot {
             let peak = 0.10 / (1.0 + (-(building - 45.0) / 5.0).exp());
             let cold = 0.05 * ((2.0 - (night.temperature - COOLING[j])) / 4.0).exp().ln_1p();
             let lateness = j as f64 / (PERIODS - 1) as f64;
-            let late = 0.06 * night.orders.powi(3) * lateness.powi(2);
+            let late = 0.05 * night.orders.powi(3) * lateness.powi(2);
             peak + cold.min(0.25) + late
         })
     }
@@ -330,6 +330,21 @@ impl Depot {
     }
 }
 
+/// What one does with a price list alone: for each departure in turn, fill the cheapest hours left until the need is met.
+pub fn cheapest_hours(night: &Night) -> Powers {
+    let capacity = night.limits.capacity();
+    let mut order: Vec<usize> = (0..PERIODS).collect();
+    order.sort_by(|&i, &j| night.prices[i].total_cmp(&night.prices[j]));
+    let mut plan = [0.0; PERIODS];
+    for ((last, _), need) in DEPARTURES.into_iter().zip(night.limits.needs) {
+        for &j in order.iter().filter(|j| **j <= last) {
+            let missing = need / HOURS - plan[..=last].iter().sum::<f64>();
+            plan[j] += missing.clamp(0.0, capacity[j] - plan[j]);
+        }
+    }
+    plan
+}
+
 /// Each row of `points` moved to the nearest point of its set.
 pub fn nearest(sets: &SampleSets, mut points: Array2<f64>) -> Result<Array2<f64>, Error> {
     for (i, mut row) in points.axis_iter_mut(Axis(0)).enumerate() {
@@ -361,9 +376,10 @@ fn night(day: usize, rng: &mut impl RngExt) -> Night {
     let weekend = day % 7 >= 5;
     let orders =
         rounded((if weekend { 0.75 } else { 1.05 } + 0.15 * normal(rng)).clamp(0.4, 1.6), 2);
-    let building_peak =
-        rounded(if weekend { 32.0 } else { 44.0 } + 4.0 * season + 6.0 * normal(rng), 1).max(10.0);
-    let day_tariff = rounded((0.28 + 0.02 * season + 0.03 * normal(rng)).max(0.05), 4);
+    let building_peak = if weekend { 32.0 } else { 44.0 } + 4.0 * season + 6.0 * normal(rng);
+    // Even a curtailed connection carries the building.
+    let building_peak = rounded(building_peak.clamp(10.0, 60.0), 1);
+    let day_tariff = rounded((0.34 + 0.02 * season + 0.05 * normal(rng)).max(0.05), 4);
     let limits = limits(orders, temperature, building_peak, rng);
     Night { prices, temperature, building_peak, orders, day_tariff, limits }
 }
@@ -377,7 +393,7 @@ fn limits(orders: f64, temperature: f64, building_peak: f64, rng: &mut impl RngE
     for van in 0..VANS {
         // Drawn for every van, so that the stream does not depend on how many are away.
         let (home, leaves): (f64, f64) = (rng.random(), rng.random());
-        let (used, share): (f64, f64) = (rng.random_range(30.0..60.0), rng.random_range(0.5..0.95));
+        let (used, share): (f64, f64) = (rng.random_range(40.0..70.0), rng.random_range(0.4..0.8));
         if van < in_workshop {
             continue;
         }
@@ -388,9 +404,9 @@ fn limits(orders: f64, temperature: f64, building_peak: f64, rng: &mut impl RngE
         } else {
             2
         };
-        let departure = if leaves < 0.3 * early {
+        let departure = if leaves < 0.8 * early {
             1
-        } else if leaves < 0.5 {
+        } else if leaves < 0.4 + 0.5 * early {
             2
         } else {
             3
@@ -550,6 +566,16 @@ mod tests {
             compared += usize::from(worth > 0.01);
         }
         assert!(compared >= 5, "{compared}");
+    }
+
+    #[test]
+    fn the_cheapest_hours_meet_every_need_and_no_more() {
+        for night in nights(300, 6) {
+            let plan = cheapest_hours(&night);
+            assert!(keeps(&night.limits, &plan), "{night:?} {plan:?}");
+            let energy = HOURS * plan.iter().sum::<f64>();
+            assert!((energy - night.limits.need()).abs() < 1e-9 * (1.0 + energy));
+        }
     }
 
     #[test]
