@@ -86,7 +86,7 @@ pub struct Depot {
 
 impl Default for Depot {
     fn default() -> Self {
-        Self { wear: 0.0025, noise: 5.0 }
+        Self { wear: 0.0025, noise: 3.0 }
     }
 }
 
@@ -339,7 +339,7 @@ pub fn cheapest_hours(night: &Night) -> Powers {
     for ((last, _), need) in DEPARTURES.into_iter().zip(night.limits.needs) {
         for &j in order.iter().filter(|j| **j <= last) {
             let missing = need / HOURS - plan[..=last].iter().sum::<f64>();
-            plan[j] += missing.clamp(0.0, capacity[j] - plan[j]);
+            plan[j] = (plan[j] + missing.max(0.0)).min(capacity[j]);
         }
     }
     plan

@@ -32,7 +32,11 @@ const VALIDATED: usize = 5;
 /// The kernel of both learners: mostly straight lines (a price is a price), bent where the data ask for it.
 const KERNEL: &str = "linear + 0.3*rbf";
 /// What argwhy may choose k from.
-const CHOICES: [f64; 4] = [1e-2, 3e-3, 1e-3, 3e-4];
+const CHOICES: [f64; 5] = [1e-2, 3e-3, 1e-3, 3e-4, 1e-4];
+/// The largest k whose error is within this share of the least: the simplest model that is not noticeably worse.
+const AS_GOOD: f64 = 0.01;
+/// Nights after the last among which tomorrow is looked for.
+const AHEAD: usize = 60;
 /// What kernel ridge regression may choose k from.
 const RIDGE_CHOICES: [f64; 6] = [1e-1, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5];
 /// A change of price, in EUR/kWh, over which the learned slope is taken.
@@ -55,8 +59,8 @@ pub struct Story {
     pub planners: Vec<Planner>,
     /// g on the held-out nights: true and learned.
     pub desired: [Array2<f64>; 2],
-    /// w, true and by the learned slope against the price, euros for a kW² in a period.
-    pub wear: [f64; 2],
+    /// w, true, by the learned slope against the price, and by that learned from decisions without errors; euros for a kW² in a period.
+    pub wear: [f64; 3],
     pub what_ifs: Vec<Outcome>,
     /// The night after the last, by `WhatIf`: the night, the best plan, the learned plan.
     pub tomorrow: Vec<(WhatIf, Night, Vec<f64>, Vec<f64>)>,
@@ -98,6 +102,8 @@ pub struct Worth {
     /// Euros for a unit, night by night.
     pub truth: Vec<f64>,
     pub learned: Vec<f64>,
+    /// Learned from the same nights had the dispatcher never erred.
+    pub exact: Vec<f64>,
 }
 
 pub fn mean(values: &[f64]) -> f64 {
@@ -165,14 +171,11 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     let n = args.nights.map_or(SHOWN, |n| n as usize);
     say(quiet, format_args!("1/4 a dispatcher charges vans on {n} + {HELD_OUT} nights …"));
     let depot = Depot::default();
-    let nights = charging::nights(n + HELD_OUT + 1, args.seed);
+    let nights = charging::nights(n + HELD_OUT + AHEAD, args.seed);
     let decisions = depot.decisions(&nights[..n + HELD_OUT], args.seed)?;
     let (shown, held_out) = (&nights[..n], &nights[n..n + HELD_OUT]);
     let (shown_decisions, held_decisions) = decisions.view().split_at(Axis(0), n);
-    let tomorrow: Vec<(WhatIf, Night)> = WhatIf::ALL
-        .into_iter()
-        .filter_map(|what_if| Some((what_if, what_if.apply(&nights[n + HELD_OUT])?)))
-        .collect();
+    let tomorrow = tomorrow(&depot, &nights[n + HELD_OUT..])?;
     let tomorrow_nights: Vec<Night> = tomorrow.iter().map(|(_, night)| *night).collect();
     write(&folder.join("history.csv"), table(shown, Some(shown_decisions)).as_bytes())?;
     write(&folder.join("held-out.csv"), table(held_out, Some(held_decisions)).as_bytes())?;
@@ -181,19 +184,19 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
 
     say(quiet, format_args!("2/4 argwhy learns what the dispatcher minimises …"));
     let n_train = n - n / VALIDATED;
-    let mut choices = Vec::new();
+    let mut tried = Vec::new();
     for regularization in CHOICES {
         let fit = Pipeline::new(settings(regularization)?)?
             .fit(&dataset(&shown[..n_train], shown_decisions.slice(ndarray::s![..n_train, ..]))?)?;
         let plans = plan(&Predictor::new(&fit.model)?, &shown[n_train..])?;
         let error = rmse(plans.view(), shown_decisions.slice(ndarray::s![n_train.., ..]));
-        choices.push((regularization, error));
+        tried.push(((regularization, ()), error));
         if interrupt::asked() {
             say(quiet, format_args!("stopped before the fit"));
             return Ok(End::Short);
         }
     }
-    let regularization = least(&choices);
+    let (regularization, ()) = simplest(&tried);
     let data = dataset(shown, shown_decisions)?;
     let mut follow = Follow::new(quiet, None)?;
     let all_rows = 0..n;
@@ -235,11 +238,17 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     let prices = predictor.prices_in(wanted.view(), &sets)?;
     write(&folder.join("prices.csv"), prices_table(&prices).as_bytes())?;
     let wear = learned_wear(&predictor, shown)?;
+    // What the same nights teach without the dispatcher's errors: how much of a difference is theirs.
+    let errorless = Depot { noise: 0.0, ..depot }.decisions(shown, args.seed)?;
+    let exact =
+        Pipeline::new(settings(regularization)?)?.fit(&dataset(shown, errorless.view())?)?;
+    let exact = Predictor::new(&exact.model)?;
+    let exact_wear = learned_wear(&exact, shown)?;
     let story = Story {
         seed: args.seed,
         depot,
         history: follow.history,
-        choices,
+        choices: tried.into_iter().map(|((k, ()), error)| (k, error)).collect(),
         ridge,
         shown: shown.to_vec(),
         held_out: held_out.to_vec(),
@@ -248,7 +257,7 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
             depot.all_desired(held_out),
             predictor.desired(charging::signals(held_out).view())?,
         ],
-        wear: [depot.wear, wear],
+        wear: [depot.wear, wear, exact_wear],
         what_ifs: WhatIf::ALL
             .into_iter()
             .map(|what_if| under(what_if, &depot, &predictor, wear, held_out))
@@ -260,7 +269,7 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
                 (what_if, night, best_plans.row(i).to_vec(), learned_plans.row(i).to_vec())
             })
             .collect(),
-        worth: worth(&depot, &predictor, wear, held_out)?,
+        worth: worth(&depot, [(&predictor, wear), (&exact, exact_wear)], held_out)?,
         seconds: start.elapsed().as_secs_f64(),
         predictor,
         fit,
@@ -298,10 +307,15 @@ fn rmse(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> f64 {
     (squares / a.len().max(1) as f64).sqrt()
 }
 
-/// The choice with the least error.
-fn least<T: Copy>(choices: &[(T, f64)]) -> T {
-    let best = choices.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    best.map(|choice| choice.0).expect("there is something to choose from")
+/// Of choices (k, anything else) with their errors the one with the largest k that is as good as the best.
+fn simplest<T: Copy>(choices: &[((f64, T), f64)]) -> (f64, T) {
+    let least = choices.iter().fold(f64::INFINITY, |least, choice| least.min(choice.1));
+    let good = choices.iter().filter(|choice| choice.1 <= (1.0 + AS_GOOD) * least);
+    // Of two with the same k the better one.
+    let order = |a: &&((f64, T), f64), b: &&((f64, T), f64)| {
+        a.0.0.total_cmp(&b.0.0).then(b.1.total_cmp(&a.1))
+    };
+    good.max_by(order).map(|choice| choice.0).expect("there is something to choose from")
 }
 
 /// Kernel ridge regression with the same kernel, its plans moved to the nearest ones allowed. It chooses k, and whether to see the
@@ -338,7 +352,7 @@ fn copy(
             break;
         }
     }
-    let (regularization, sees_limits) = least(&choices);
+    let (regularization, sees_limits) = simplest(&choices);
     let chosen = plans(shown.len(), held_out, (regularization, sees_limits))?;
     Ok((Ridge { regularization, sees_limits }, chosen))
 }
@@ -409,14 +423,17 @@ fn under(
 /// What limits cost on the held-out nights, by kind.
 fn worth(
     depot: &Depot,
-    predictor: &Predictor,
-    wear: f64,
+    learners: [(&Predictor, f64); 2],
     held_out: &[Night],
 ) -> Result<Vec<Worth>, CliError> {
     let sets = charging::sets(held_out)?;
-    let g = predictor.desired(charging::signals(held_out).view())?;
-    let mut learned = predictor.prices_in(g.view(), &sets)?;
-    learned.values.iter_mut().for_each(|value| *value *= wear);
+    let prices = |(predictor, wear): (&Predictor, f64)| -> Result<Prices, CliError> {
+        let g = predictor.desired(charging::signals(held_out).view())?;
+        let mut prices = predictor.prices_in(g.view(), &sets)?;
+        prices.values.iter_mut().for_each(|value| *value *= wear);
+        Ok(prices)
+    };
+    let (learned, exact) = (prices(learners[0])?, prices(learners[1])?);
     let truth = depot.prices(held_out)?;
     let row = |label: RowLabel| match label {
         RowLabel::Inequality(row) => Some(row as usize),
@@ -445,8 +462,30 @@ fn worth(
             unit,
             truth: by_night(&truth, belongs),
             learned: by_night(&learned, belongs),
+            exact: by_night(&exact, belongs),
         })
         .collect())
+}
+
+/// The first night ahead on which every changed limit can be kept and changes the best plan, once for each; the first night of all
+/// where there is none.
+fn tomorrow(depot: &Depot, ahead: &[Night]) -> Result<Vec<(WhatIf, Night)>, CliError> {
+    let versions = |night: &Night| -> Vec<(WhatIf, Night)> {
+        let apply = |what_if: WhatIf| Some((what_if, what_if.apply(night)?));
+        WhatIf::ALL.into_iter().filter_map(apply).collect()
+    };
+    for night in ahead {
+        let changed = versions(night);
+        let nights: Vec<Night> = changed.iter().map(|(_, night)| *night).collect();
+        let plans = depot.best_plans(&nights)?;
+        let differs = |i: usize| {
+            rmse(plans.row(i).insert_axis(Axis(0)), plans.slice(ndarray::s![..1, ..])) > 1.0
+        };
+        if changed.len() == WhatIf::ALL.len() && (1..changed.len()).all(differs) {
+            return Ok(changed);
+        }
+    }
+    Ok(versions(&ahead[0]))
 }
 
 /// The three commands that do the same by hand, in the folder.
@@ -576,6 +615,7 @@ fn figures(story: &Story) -> serde_json::Value {
                 "per": w.unit,
                 "true": mean(&w.truth),
                 "learned": mean(&w.learned),
+                "learned_without_errors": mean(&w.exact),
                 "correlation": correlation(&w.truth, &w.learned),
             })
         })
@@ -594,7 +634,7 @@ fn figures(story: &Story) -> serde_json::Value {
         },
         "best_mean_cost": mean(&best.costs),
         "planners": planners,
-        "wear": { "true": story.wear[0], "learned": story.wear[1] },
+        "wear": { "true": story.wear[0], "learned": story.wear[1], "learned_without_errors": story.wear[2] },
         "what_ifs": what_ifs,
         "limits": worth,
         "seconds": story.seconds,
