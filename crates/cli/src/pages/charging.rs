@@ -8,10 +8,12 @@ use crate::report::{
     Series, Table, Tone,
 };
 use argwhy::core::solver::Status;
-use argwhy::experts::charging::{HOURS, Night, PERIOD_NAMES, PERIODS};
+use argwhy::experts::charging::{HOURS, Night, PERIOD_NAMES, PERIODS, WhatIf};
 
 /// The goal: decisions that cost at most this much more than the best.
 const GOAL: f64 = 0.02;
+/// Euros above the best plan up to which nights are drawn.
+const SHOWN: f64 = 5.0;
 /// Points of a curve.
 const POINTS: usize = 25;
 /// Part of the nights cut off at each end of a curve's range.
@@ -70,7 +72,8 @@ fn header(story: &Story) -> Page {
         extra(dispatcher),
     );
     let yearly = 365.0 * (mean(&dispatcher.costs) - mean(&own.costs));
-    let grid = &story.worth[0];
+    let van = story.what_ifs.iter().find(|o| o.what_if == WhatIf::OneMoreVan);
+    let van = van.map_or([0.0; 2], |o| o.changes);
     let yearly_tile =
         if yearly >= 0.0 { "Saved against the dispatcher" } else { "Lost against the dispatcher" };
     Page::new("What a dispatcher's charging plans are after")
@@ -81,11 +84,11 @@ fn header(story: &Story) -> Page {
         ))
         .verdict(tone, badge, sentence)
         .tile("Above the best plan", percent(excess), format!("goal: at most {}", percent(GOAL)))
-        .tile(yearly_tile, format!("{:.0} € a year", yearly.abs()), "365 such nights")
+        .tile(yearly_tile, format!("{:.0} €", yearly.abs()), "a year of such nights")
         .tile(
-            "One more kW of grid",
-            format!("{:.3} €", mean(&grid.learned)),
-            format!("a night; truth {:.3} €", mean(&grid.truth)),
+            "One more van",
+            format!("{:+.2} €", van[1]),
+            format!("a night, foretold; truth {:+.2} €", van[0]),
         )
         .tile(
             "Relative gap",
@@ -120,7 +123,9 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
             cell(format!("{:.2}", planner.rmse(best))),
         ]);
         if !is_best {
-            bars = bars.bar(planner.name, mean(&planner.costs) - mean(&best.costs));
+            let name = planner.name.split(',').next().unwrap_or_default();
+            let cents = 100.0 * (mean(&planner.costs) - mean(&best.costs));
+            bars = bars.bar(name, cents.round() / 100.0);
         }
     }
     let table = table.caption(format!(
@@ -129,7 +134,7 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
         story.held_out.len()
     ));
     let extra = |planner: &Planner| -> Vec<f64> {
-        planner.costs.iter().zip(&best.costs).map(|(c, b)| c - b).collect()
+        planner.costs.iter().zip(&best.costs).map(|(c, b)| c - b).filter(|e| *e < SHOWN).collect()
     };
     let histogram = Histogram::new("true cost above the best plan's, euros of a night")
         .series("argwhy", extra(story.argwhy()))
@@ -139,7 +144,7 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
     let seen = if story.ridge.sees_limits { "signals and limits" } else { "signals" };
     Ok(Section::new("What knowing the cost is worth")
         .figure(Figure::new(bars.render()?, "Mean over all nights kept back. Shorter is better."))
-        .figure(Figure::new(histogram, "The same night by night, without the cheapest hours."))
+        .figure(Figure::new(histogram, format!("The same night by night; nights more than {SHOWN} euros above are left out.")))
         .table(table)
         .text(format!(
             "The dispatcher errs by {} kW a period, at random; a model of what was wanted averages that out, which is how it can do \
@@ -158,8 +163,8 @@ fn steps(plan: &[f64]) -> Vec<(f64, f64)> {
 
 fn tomorrow(story: &Story) -> Result<Section, ReportError> {
     let mut section = Section::new("Tomorrow, under limits nobody has kept").text(
-        "The same night four times: as planned, and with limits that no night of the history had. The learned cost needs no new \
-         data for that: it is minimised inside the new limits.",
+        "The next night on which all of these matter, four times: as planned, and with limits that no night of the history had. The learned \
+         cost needs no new data for that: it is minimised inside the new limits.",
     );
     for (what_if, night, best, learned) in &story.tomorrow {
         let limits = &night.limits;
@@ -167,9 +172,9 @@ fn tomorrow(story: &Story) -> Result<Section, ReportError> {
             .map(|j| limits.chargers[j].min(limits.grid - limits.building[j]))
             .collect();
         let chart = LineChart::new("hours after 16:00", "charging power, kW")
-            .series(Series::new("argwhy", steps(learned)))
-            .series(Series::new("best plan", steps(best)))
             .series(Series::new("most allowed", steps(&most)))
+            .series(Series::new("best plan", steps(best)))
+            .series(Series::new("argwhy", steps(learned)))
             .render()?;
         let (least, own) = (story.depot.cost(night, best), story.depot.cost(night, learned));
         let caption = format!(
@@ -265,9 +270,9 @@ fn limits(story: &Story) -> Result<Section, ReportError> {
              wear in a period ({exact:.5} without errors); the truth is {truth:.5}.",
         ))
         .text(
-            "Use learned prices to rank limits and nights, and read their size as an estimate on the low side where the one who decided errs: an error \
-             moves a plan off its limit, and a plan off its limit says that the limit is not worth much. Plans suffer far less from that \
-             than prices do, as the costs above show.",
+            "Use learned prices to rank limits and nights; read their size as an estimate. An error moves a plan off its limit, and a plan off its \
+             limit says that the limit is not worth much, so the dispatcher's errors push prices down; regularization, which keeps g small, \
+             moves them as well. Plans suffer far less from both than prices do, as the costs above show.",
         ))
 }
 
@@ -277,6 +282,9 @@ fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     let last = values.len().saturating_sub(1);
     values.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }
+
+/// A signal with its unit, the period looked at, how to read and to set the signal, what it is about.
+type Curve = (&'static str, usize, fn(&Night) -> f64, fn(&mut Night, f64), &'static str);
 
 /// How the cost of charging depends on what the dispatcher saw.
 fn curves(story: &Story) -> Result<Section, CliError> {
@@ -293,7 +301,6 @@ fn curves(story: &Story) -> Result<Section, CliError> {
         night.day_tariff = quantile(of(|n| n.day_tariff), 0.5);
         night
     };
-    type Curve = (&'static str, usize, fn(&Night) -> f64, fn(&mut Night, f64), &'static str);
     let wanted: [Curve; 4] = [
         (
             "outside temperature at 16:00, °C",
@@ -406,7 +413,7 @@ fn learned(story: &Story) -> Result<Section, ReportError> {
         .text(
             "Both costs are ‖u‖² − 2gᵀu up to a factor, so all there is to compare is g: the power that would be charged if nothing were limited. \
              Where a power is at its limit the data say only that g is beyond it, and the learned g stays as near to the limit as it can; \
-             where the energy needed holds the whole plan, the level of g is open in the same way. Neither changes the plans.",
+             where the energy needed holds the whole plan, the level of g is open in the same way. Plans hardly depend on either.",
         )
         .figure(Figure::new(chart, "The power wanted without limits, every period of every night kept back.").wide())
         .details(Details::new("Period by period").table(table)))

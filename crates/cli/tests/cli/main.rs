@@ -4,6 +4,7 @@
 
 mod common;
 
+mod charging;
 mod contract;
 mod determinism;
 #[cfg(unix)]

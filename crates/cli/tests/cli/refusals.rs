@@ -181,7 +181,9 @@ fn choices_list_what_is_allowed() {
         says(&message, allowed);
     }
     says(&folder.refused(fit("data.csv", &["--bouns=1,2"])), &["--bouns", "--bounds"]);
-    says(&folder.refused(["demo", "helicopter"]), &["helicopter", "quadrotor"]);
+    says(&folder.refused(["demo", "helicopter"]), &["helicopter", "quadrotor", "charging"]);
+    says(&folder.refused(["demo", "--nights", "100"]), &["--nights", "charging"]);
+    says(&folder.refused(["demo", "charging", "--nights", "7"]), &["7", "50"]);
     says(&folder.refused(["train"]), &["train", "--help"]);
 }
 

@@ -184,17 +184,10 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
 
     say(quiet, format_args!("2/4 argwhy learns what the dispatcher minimises …"));
     let n_train = n - n / VALIDATED;
-    let mut tried = Vec::new();
-    for regularization in CHOICES {
-        let fit = Pipeline::new(settings(regularization)?)?
-            .fit(&dataset(&shown[..n_train], shown_decisions.slice(ndarray::s![..n_train, ..]))?)?;
-        let plans = plan(&Predictor::new(&fit.model)?, &shown[n_train..])?;
-        let error = rmse(plans.view(), shown_decisions.slice(ndarray::s![n_train.., ..]));
-        tried.push(((regularization, ()), error));
-        if interrupt::asked() {
-            say(quiet, format_args!("stopped before the fit"));
-            return Ok(End::Short);
-        }
+    let tried = errors((shown, shown_decisions), n_train)?;
+    if interrupt::asked() {
+        say(quiet, format_args!("stopped before the fit"));
+        return Ok(End::Short);
     }
     let (regularization, ()) = simplest(&tried);
     let data = dataset(shown, shown_decisions)?;
@@ -274,11 +267,17 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         predictor,
         fit,
     };
-    write(&folder.join("report.html"), pages::charging::page(&story)?.as_bytes())?;
+    report(&story, args)
+}
+
+/// Writes the page, prints the figures.
+fn report(story: &Story, args: &DemoArgs) -> Result<End, CliError> {
+    let folder = args.output.as_path();
+    write(&folder.join("report.html"), pages::charging::page(story)?.as_bytes())?;
     if args.json {
-        print_json(&figures(&story))?;
+        print_json(&figures(story))?;
     } else {
-        tell(&story, folder)?;
+        tell(story, folder)?;
     }
     Ok(if story.fit.outcome.status == Status::Solved { End::Done } else { End::Short })
 }
@@ -307,14 +306,34 @@ fn rmse(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> f64 {
     (squares / a.len().max(1) as f64).sqrt()
 }
 
+/// k and anything else that was chosen with it, and the error of decisions that came of it.
+type Tried<T> = ((f64, T), f64);
+
+/// How far the decisions on the last nights are off, for each k that argwhy may choose, learned from the first `n_train`.
+fn errors(
+    (shown, decisions): (&[Night], ArrayView2<'_, f64>),
+    n_train: usize,
+) -> Result<Vec<Tried<()>>, CliError> {
+    let (given, kept) = decisions.split_at(Axis(0), n_train);
+    let data = dataset(&shown[..n_train], given)?;
+    let mut errors = Vec::new();
+    for regularization in CHOICES {
+        let fit = Pipeline::new(settings(regularization)?)?.fit(&data)?;
+        let plans = plan(&Predictor::new(&fit.model)?, &shown[n_train..])?;
+        errors.push(((regularization, ()), rmse(plans.view(), kept)));
+        if interrupt::asked() {
+            break;
+        }
+    }
+    Ok(errors)
+}
+
 /// Of choices (k, anything else) with their errors the one with the largest k that is as good as the best.
-fn simplest<T: Copy>(choices: &[((f64, T), f64)]) -> (f64, T) {
+fn simplest<T: Copy>(choices: &[Tried<T>]) -> (f64, T) {
     let least = choices.iter().fold(f64::INFINITY, |least, choice| least.min(choice.1));
     let good = choices.iter().filter(|choice| choice.1 <= (1.0 + AS_GOOD) * least);
     // Of two with the same k the better one.
-    let order = |a: &&((f64, T), f64), b: &&((f64, T), f64)| {
-        a.0.0.total_cmp(&b.0.0).then(b.1.total_cmp(&a.1))
-    };
+    let order = |a: &&Tried<T>, b: &&Tried<T>| a.0.0.total_cmp(&b.0.0).then(b.1.total_cmp(&a.1));
     good.max_by(order).map(|choice| choice.0).expect("there is something to choose from")
 }
 
@@ -420,6 +439,9 @@ fn under(
     })
 }
 
+/// A kind of limits: its name, what one more of it is, which limits belong to it.
+type Kind<'a> = (&'static str, &'static str, &'a dyn Fn(RowLabel) -> bool);
+
 /// What limits cost on the held-out nights, by kind.
 fn worth(
     depot: &Depot,
@@ -439,7 +461,6 @@ fn worth(
         RowLabel::Inequality(row) => Some(row as usize),
         _ => None,
     };
-    type Kind<'a> = (&'static str, &'static str, &'a dyn Fn(RowLabel) -> bool);
     let kinds: [Kind<'_>; 4] = [
         ("grid connection", "kW more", &|l| row(l).is_some_and(|row| row >= GRID_ROW)),
         ("chargers", "kW more in every period", &|l| matches!(l, RowLabel::Upper(_))),

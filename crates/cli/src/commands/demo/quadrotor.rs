@@ -218,11 +218,16 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         held_out,
         fit,
     };
-    write(&args.output.join("report.html"), pages::quadrotor::page(&story)?.as_bytes())?;
+    report(&story, args)
+}
+
+/// Writes the page, prints the figures.
+fn report(story: &Story, args: &DemoArgs) -> Result<End, CliError> {
+    write(&args.output.join("report.html"), pages::quadrotor::page(story)?.as_bytes())?;
     if args.json {
-        print_json(&figures(&story))?;
+        print_json(&figures(story))?;
     } else {
-        tell(&story, &args.output)?;
+        tell(story, &args.output)?;
     }
     Ok(if story.fit.outcome.status == Status::Solved { End::Done } else { End::Short })
 }
