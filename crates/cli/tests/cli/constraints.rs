@@ -261,11 +261,17 @@ fn inspect_lists_the_limits_that_hold_decisions() {
 #[test]
 fn the_report_draws_decisions_in_their_own_sets() {
     let (folder, _) = folder(60);
-    let args = ["fit", "plans.npz", "--constraints", "-q", "-o", "m.argwhy", "--report", "r.html"];
-    folder.run(args).exits(0);
-    let page = folder.text("r.html");
-    says(&page, &["What holds the decisions", "M[0]", "come with each row"]);
-    assert!(!page.contains("NaN"));
+    let fit = |more: &[&str]| {
+        let args = ["fit", "plans.npz", "--constraints", "-q", "-o", "m.argwhy", "--report=r.html"];
+        folder.run(args.iter().chain(more)).exits(0);
+        let page = folder.text("r.html");
+        assert!(!page.contains("NaN"));
+        page
+    };
+    let page = fit(&[]);
+    says(&page, &["What holds the decisions", "M[0]", "largest price"]);
+    assert!(!page.contains("expert at a limit"));
+    says(&fit(&["--bounds=0,9"]), &["expert at a limit", "come with each row"]);
 }
 
 #[test]
