@@ -288,7 +288,7 @@ pub struct PredictArgs {
     pub sets: SetOptions,
     /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit of that limit would be worth
     /// to the expert. With --jsonl they are part of each answer
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M": [[..]], "W": [..], "M_eq", "W_eq",
     /// "lower", "upper", where null means no limit

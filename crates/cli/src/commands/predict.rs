@@ -80,12 +80,12 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
 fn prices_file(args: &PredictArgs) -> Result<Option<&Path>, CliError> {
     match (args.prices.as_deref(), args.jsonl) {
         (None, _) => Ok(None),
-        (Some(path), true) if path.as_os_str().is_empty() => Ok(None),
+        (Some(path), true) if path == Path::new("-") => Ok(None),
         (Some(path), true) => Err(CliError::Usage(format!(
             "with --jsonl prices are part of each answer and take no file, but `{}` follows --prices; put --prices last",
             path.display()
         ))),
-        (Some(path), false) if path.as_os_str().is_empty() => {
+        (Some(path), false) if path == Path::new("-") => {
             Err(CliError::Usage("--prices needs a file ending in .csv or .npz".to_owned()))
         }
         (Some(path), false) => {
