@@ -3,14 +3,16 @@
 use crate::error::Error;
 use crate::machine::peak_memory_bytes;
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, SolverKind};
+use crate::settings::{FitSettings, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso};
-use argwhy_core::{Dataset, Model};
+use argwhy_core::solver::{
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso, theta,
+};
+use argwhy_core::{Constraints, Dataset, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -103,10 +105,26 @@ impl Pipeline {
                 what: "every row has the weight zero; there is nothing to fit".to_owned(),
             }));
         }
+        let mut recorded = settings.clone();
+        recorded.constraints |= data.constraints().is_some();
+        if settings.wants_constraints() && data.constraints().is_none() {
+            let what = "the data set has none";
+            return Err(Error::Core(argwhy_core::Error::ConstraintsMissing { what }));
+        }
+        if settings.weights.is_some() && data.weights().is_none() {
+            let what = "weights are asked for, but the data set has none".to_owned();
+            return Err(Error::Core(argwhy_core::Error::Weights { what }));
+        }
         let mut decisions = data.decisions().select(Axis(0), &rows);
         let set = settings.decision_set(decisions.ncols())?;
         let given = data.constraints().map(|given| given.select(&rows));
         let sets = SampleSets::new(set.limits(), given.as_ref(), rows.len(), |i| rows[i])?;
+        // Loaded, selected, as sets and, with weights, as sets before and after.
+        let set_numbers = data.constraints().map_or(0, Constraints::n_numbers)
+            + given.as_ref().map_or(0, Constraints::n_numbers)
+            + sets.n_numbers() * if weights.is_some() { 2 } else { 1 };
+        let learns_theta = settings.theta == ThetaChoice::Learn;
+        let coupled = learns_theta || matches!(sets, SampleSets::Polyhedra(_));
         let outside = admit(decisions.view_mut(), &sets, settings.infeasible, |i| rows[i])?;
         let mut problem = Problem::new(decisions.view(), sets, settings.regularization)?;
         if let Some(weights) = &weights {
@@ -121,9 +139,13 @@ impl Pipeline {
             signal_dim,
             decision_dim: problem.decision_dim(),
             n_features: settings.features.n_features(signal_dim),
+            set_numbers,
+            coupled,
+            learns_theta,
         };
         let mut plan = Plan::new(settings, sizes)?;
-        let features = FeatureMap::fit(settings.feature_settings(), data.signals())?;
+        let features =
+            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
@@ -147,10 +169,17 @@ impl Pipeline {
             SolverKind::Newton => {
                 let max_rank = Some(plan.max_rank);
                 let own = NewtonSettings { max_rank, ..settings.newton() };
-                newton::solve(&problem, &operator, &own, seed, &mut observer)?
+                match settings.theta {
+                    ThetaChoice::Identity => {
+                        newton::solve(&problem, &operator, &own, seed, &mut observer)?
+                    }
+                    ThetaChoice::Learn => {
+                        theta::solve(&problem, &operator, &own, seed, &mut observer)?
+                    }
+                }
             }
             SolverKind::Sso => {
-                let own = SsoSettings { max_rank: plan.block_rank(), ..settings.sso() };
+                let own = SsoSettings { max_rank: plan.block_rank(sizes), ..settings.sso() };
                 sso::solve(&problem, &operator, &own, plan.operator, seed, &mut observer)?
             }
         };
@@ -167,7 +196,7 @@ impl Pipeline {
         };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
-        Ok(Fit { model, outcome, plan, outside, rows, settings: settings.clone() })
+        Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
 use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
 use argwhy_core::solver::sso::Initialization;
-use argwhy_core::solver::{NewtonSettings, newton};
+use argwhy_core::solver::{NewtonSettings, newton, theta};
 use argwhy_core::{Error, Kernel};
 use ndarray::{Array2, ArrayView2};
 use serde::Serialize;
@@ -22,6 +22,23 @@ pub struct Sizes {
     pub decision_dim: usize,
     /// Features of a signal.
     pub n_features: usize,
+    /// Numbers that the constraints and the sets made of them hold.
+    pub set_numbers: usize,
+    /// Whether constraints, or a θ_uu that is learned, make one system of all dimensions.
+    pub coupled: bool,
+    /// Whether θ_uu is learned.
+    pub learns_theta: bool,
+}
+
+impl Sizes {
+    /// The largest rank worth its cost for a block of `n_samples` of these.
+    fn rank_for(&self, own: &NewtonSettings, n_samples: usize) -> usize {
+        if self.coupled {
+            own.coupled_rank_for(n_samples, self.decision_dim)
+        } else {
+            own.rank_for(n_samples)
+        }
+    }
 }
 
 /// The plan of a fit.
@@ -66,12 +83,13 @@ impl Plan {
                 // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
                 // of the warm-up beside it.
                 let beside = blocks.map(|n_samples| {
+                    // A part of the sets at most.
                     let block = Sizes { n_loaded: 0, n_samples, ..sizes };
                     let own = NewtonSettings {
-                        max_rank: block_rank(rank, n_together),
+                        max_rank: block_rank(sizes, rank, n_together),
                         ..settings.newton()
                     };
-                    memory_bytes(&kernel, block, precision, kind, own.rank_for(n_samples))
+                    memory_bytes(&kernel, block, precision, kind, sizes.rank_for(&own, n_samples))
                         - PROCESS_BYTES
                 });
                 memory_bytes(&kernel, sizes, precision, OperatorKind::Tiled, 0)
@@ -93,15 +111,20 @@ impl Plan {
             OperatorChoice::Tiled => &[OperatorKind::Tiled],
         };
         // Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
-        let full_rank = settings.newton().rank_for(n_together);
+        let full_rank = sizes.rank_for(&settings.newton(), n_together);
         let mut factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
-        if full_rank == n_together
+        if !sizes.coupled
+            && full_rank == n_together
             && let Some(plan) = factorised.find(|plan| plan.memory_bytes <= limit)
         {
             return Ok(plan);
         }
         let precision = settings.working_precision();
-        let full_rank = full_rank.min(NewtonSettings::partial_rank_for(n_together));
+        let full_rank = if sizes.coupled {
+            full_rank
+        } else {
+            full_rank.min(NewtonSettings::partial_rank_for(n_together))
+        };
         let least_rank = full_rank.min(LEAST_RANK);
         for &kind in kinds {
             // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
@@ -127,14 +150,14 @@ impl Plan {
     }
 
     /// Largest rank for the blocks of SSO; none where each may have the best for its size.
-    pub fn block_rank(&self) -> Option<usize> {
-        block_rank(self.max_rank, self.n_together)
+    pub fn block_rank(&self, sizes: Sizes) -> Option<usize> {
+        block_rank(sizes, self.max_rank, self.n_together)
     }
 
     /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
     pub fn estimate(&mut self, kernel: &Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
         let cores = rayon::current_num_threads() as f64;
-        if self.max_rank == self.n_together {
+        if !sizes.coupled && self.max_rank == self.n_together {
             // One factorisation and some substitutions: not worth measuring.
             self.seconds = (self.n_together as f64).powi(3) / (2e10 * cores);
             return;
@@ -159,16 +182,21 @@ impl Plan {
         // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
         let (n, r) = (self.n_together as f64, self.max_rank as f64);
         // A smaller rank than the best takes more products.
-        let best_rank = NewtonSettings::partial_rank_for(self.n_together) as f64;
+        let (best_rank, systems) = if sizes.coupled {
+            let best = sizes.rank_for(&NewtonSettings::default(), self.n_together);
+            (best as f64, (sizes.decision_dim * (sizes.decision_dim + 1) / 2) as f64)
+        } else {
+            (NewtonSettings::partial_rank_for(self.n_together) as f64, 1.0)
+        };
         let products = USUAL_PRODUCTS * (best_rank / r).max(1.0);
-        let flops = n * r * r * 1.5 + products * 2.0 * n * r * sizes.decision_dim as f64;
+        let flops = n * r * r * 1.5 * systems + products * 2.0 * n * r * sizes.decision_dim as f64;
         self.seconds = build + products * product + flops / (5e9 * cores);
     }
 }
 
 /// The limit on a block's rank: none where memory did not force one on the largest block.
-fn block_rank(rank: usize, n_together: usize) -> Option<usize> {
-    (rank < NewtonSettings::default().rank_for(n_together)).then_some(rank)
+fn block_rank(sizes: Sizes, rank: usize, n_together: usize) -> Option<usize> {
+    (rank < sizes.rank_for(&NewtonSettings::default(), n_together)).then_some(rank)
 }
 
 /// What SSO solves for at once: samples of a block, samples of a part of the warm-up.
@@ -191,15 +219,24 @@ fn memory_bytes(
     kind: OperatorKind,
     rank: usize,
 ) -> u64 {
-    let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features } = sizes;
+    let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features, .. } = sizes;
     let numbers = n_loaded * (signal_dim + decision_dim)
         + n_samples * (signal_dim + decision_dim)
-        + n_samples * n_features;
+        + n_samples * n_features
+        + sizes.set_numbers;
+    // The gap of a point takes its product together with the next step's.
+    let (vectors, learning) = if sizes.learns_theta {
+        (theta::vectors(decision_dim).max(2 * decision_dim), theta::bytes(n_samples, decision_dim))
+    } else {
+        (2 * decision_dim, 0)
+    };
+    let solver = if sizes.coupled { newton::coupled_bytes } else { newton::bytes };
     PROCESS_BYTES
         + (numbers * size_of::<f64>()) as u64
         + HostOperator::bytes(kernel, n_samples, n_features, precision, kind)
-        + HostOperator::product_bytes(n_samples, decision_dim)
-        + newton::bytes(n_samples, decision_dim, rank)
+        + HostOperator::product_bytes(n_samples, vectors)
+        + solver(n_samples, decision_dim, rank)
+        + learning
 }
 
 #[cfg(test)]
@@ -207,7 +244,16 @@ mod tests {
     use super::*;
 
     fn sizes(n_samples: usize) -> Sizes {
-        Sizes { n_loaded: n_samples, n_samples, signal_dim: 11, decision_dim: 3, n_features: 78 }
+        Sizes {
+            n_loaded: n_samples,
+            n_samples,
+            signal_dim: 11,
+            decision_dim: 3,
+            n_features: 78,
+            set_numbers: 6,
+            coupled: false,
+            learns_theta: false,
+        }
     }
 
     fn with(memory: &str, operator: OperatorChoice) -> FitSettings {
@@ -260,6 +306,32 @@ mod tests {
                 panic!("1 MiB is not enough")
             };
             assert!(Plan::new(&with(&least, operator), sizes(20_000)).is_ok(), "{least}");
+        }
+    }
+
+    #[test]
+    fn constraints_have_their_own_preconditioner_and_count() {
+        let settings = |memory: &str| with(memory, OperatorChoice::Auto);
+        let constrained =
+            |n, rows: usize| Sizes { coupled: true, set_numbers: 3 * n * rows * 4, ..sizes(n) };
+        // Nothing is factorised outright, and the rank is that of one system of all dimensions.
+        let plan = Plan::new(&settings("2GiB"), constrained(2000, 5)).unwrap();
+        let own = NewtonSettings::default();
+        assert_eq!(plan.max_rank, own.coupled_rank_for(2000, 3));
+        assert_eq!(plan.precision, Precision::F32);
+        // Every row of every set is paid for.
+        let more = Plan::new(&settings("2GiB"), constrained(2000, 6)).unwrap();
+        assert_eq!(more.memory_bytes - plan.memory_bytes, 3 * 2000 * 4 * 8);
+        // A tight limit takes a smaller rank, and one too tight is refused with one that works.
+        let tight = Plan::new(&settings("100MiB"), constrained(5000, 5)).unwrap();
+        assert!(tight.memory_bytes <= tight.limit_bytes && tight.max_rank < 800, "{tight:?}");
+        for solver in [SolverKind::Newton, SolverKind::Sso] {
+            let with = |memory: &str| FitSettings { solver, ..settings(memory) };
+            let Err(Error::Memory { least, .. }) = Plan::new(&with("1MiB"), constrained(5000, 5))
+            else {
+                panic!("1 MiB is not enough")
+            };
+            assert!(Plan::new(&with(&least), constrained(5000, 5)).is_ok(), "{least}");
         }
     }
 }

@@ -18,6 +18,7 @@ use argwhy_core::solver::sso::{Initialization, Selection};
 use argwhy_core::solver::{NewtonSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Settings of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,14 @@ pub struct FitSettings {
     pub upper: Option<Numbers>,
     /// Says that there are no limits on purpose.
     pub unbounded: bool,
+    /// Constraints come with the data, and will come with every signal that is to be decided on.
+    pub constraints: bool,
+    /// The file the M of all samples came from.
+    pub matrix: Option<PathBuf>,
+    /// The file the M_eq of all samples came from.
+    pub matrix_eq: Option<PathBuf>,
+    /// The key the samples' weights came from.
+    pub weights: Option<String>,
     /// What to do with decisions outside the limits.
     pub infeasible: Infeasible,
     /// k: the weight of simplicity.
@@ -57,6 +66,8 @@ pub struct FitSettings {
     pub tol: f64,
     /// Steps at most; none means the solver's own default.
     pub max_iterations: Option<usize>,
+    /// Whether θ_uu is the identity or learned too.
+    pub theta: ThetaChoice,
     /// Seconds at most.
     pub time_limit: Option<f64>,
     /// SSO: samples of a block, a share with a decimal point or a number.
@@ -96,11 +107,16 @@ impl Default for FitSettings {
             lower: None,
             upper: None,
             unbounded: false,
+            constraints: false,
+            matrix: None,
+            matrix_eq: None,
+            weights: None,
             infeasible: Infeasible::default(),
             regularization: 1e-6,
             solver: SolverKind::default(),
             tol: newton.tol,
             max_iterations: None,
+            theta: ThetaChoice::default(),
             time_limit: newton.time_limit,
             block: Block(SsoSettings::default().block),
             selection: Selection::default(),
@@ -124,6 +140,17 @@ pub enum SolverKind {
     Newton,
     /// Sequential Selection Optimization: the paper's algorithm, block by block.
     Sso,
+}
+
+/// What θ_uu is, the quadratic part of the objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThetaChoice {
+    /// The identity: decisions are projections of what is desired.
+    #[default]
+    Identity,
+    /// Learned, θ_uu ⪰ I.
+    Learn,
 }
 
 /// How kernel values are held.
@@ -199,8 +226,20 @@ impl FitSettings {
         if self.warm_up == Some(0) {
             return setting("warm-up", &0, "1 part or more, no more parts than samples");
         }
+        if self.theta == ThetaChoice::Learn && self.solver == SolverKind::Sso {
+            return setting(
+                "theta",
+                &"learn, together with solver sso",
+                "learn with solver newton",
+            );
+        }
         self.validate_kernel()?;
         self.newton().validate()
+    }
+
+    /// Whether constraints come with the data, in any way.
+    pub fn wants_constraints(&self) -> bool {
+        self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()
     }
 
     /// SSO's part.

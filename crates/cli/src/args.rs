@@ -7,7 +7,7 @@ use argwhy::core::operator::Precision;
 use argwhy::core::solver::sso::{Initialization, Selection};
 use argwhy::io::RowRanges;
 use argwhy::settings::{
-    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind,
+    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind, ThetaChoice,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -47,6 +47,7 @@ pub enum Command {
 Examples:
   argwhy fit hopper.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
   argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 -o dispatch.argwhy --report fit.html
+  argwhy fit plans.csv --constraints --matrix capacity.csv -o planner.argwhy
 
 Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
 pub struct FitArgs {
@@ -80,6 +81,16 @@ pub struct FitOptions {
         help_heading = "Data"
     )]
     pub rows: Option<RowRanges>,
+    /// How many times each row counts, under this key (`weights` if the flag is given alone); once each if not given
+    #[arg(
+        long,
+        value_name = "KEY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "weights",
+        help_heading = "Data"
+    )]
+    pub weights: Option<String>,
 
     /// Functions of the signal: poly2 (all monomials up to degree two) or raw
     #[arg(long, value_parser = named::<Expansion>, help_heading = "Features and kernel")]
@@ -146,6 +157,16 @@ pub struct FitOptions {
     /// Say that decisions have no limits (as is assumed, with a note, when none are given)
     #[arg(long, help_heading = "Decisions")]
     pub unbounded: bool,
+    /// Read each row's constraints from the data, whichever are there: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper (csv: columns
+    /// M_<row>_<dim>, W_<row>, lower_<dim>, …). Limits given here as well restrict them further
+    #[arg(long, help_heading = "Decisions")]
+    pub constraints: bool,
+    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else from a column W of the file
+    #[arg(long, value_name = "FILE", help_heading = "Decisions")]
+    pub matrix: Option<PathBuf>,
+    /// The same for M_eq and W_eq
+    #[arg(long, value_name = "FILE", help_heading = "Decisions")]
+    pub matrix_eq: Option<PathBuf>,
     /// Decisions outside their limits: error, clip or keep
     #[arg(long, value_parser = named::<Infeasible>, help_heading = "Decisions")]
     pub infeasible: Option<Infeasible>,
@@ -156,6 +177,9 @@ pub struct FitOptions {
     /// Algorithm: newton (exact, few steps) or sso (the paper's, block by block)
     #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
     pub solver: Option<SolverKind>,
+    /// The quadratic part of the objective, θ_uu: identity, or learn it too (decisions' dimensions may then trade off against each other)
+    #[arg(long, value_parser = named::<ThetaChoice>, help_heading = "Problem and solver")]
+    pub theta: Option<ThetaChoice>,
     /// Relative duality gap to reach
     #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub tol: Option<f64>,
@@ -233,11 +257,23 @@ pub struct DataOptions {
     pub threads: Option<usize>,
 }
 
+/// Where constraints come from that all rows share. Those of single rows come with the data.
+#[derive(Args)]
+pub struct SetOptions {
+    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else from a column W of the file
+    #[arg(long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// The same for M_eq and W_eq
+    #[arg(long, value_name = "FILE")]
+    pub matrix_eq: Option<PathBuf>,
+}
+
 #[derive(Args)]
 pub struct PredictArgs {
     /// A model written by `fit`
     pub model: PathBuf,
-    /// Signals to decide on; with --jsonl lines of {"signal": [..]}, from stdin if not given
+    /// Signals to decide on, with M, W, … for a model fitted with constraints; with --jsonl lines of {"signal": [..]}, from
+    /// stdin if not given
     #[arg(required_unless_present = "jsonl")]
     pub data: Option<PathBuf>,
     /// Where to write the decisions: .npz, .npy or .csv; with --jsonl stdout if not given
@@ -248,7 +284,14 @@ pub struct PredictArgs {
     /// Also compare with these decisions, on stderr
     #[arg(long, value_name = "KEY")]
     pub decisions: Option<String>,
-    /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out
+    #[command(flatten)]
+    pub sets: SetOptions,
+    /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit of that limit would be worth
+    /// to the expert. With --jsonl they are part of each answer
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub prices: Option<PathBuf>,
+    /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M": [[..]], "W": [..], "M_eq", "W_eq",
+    /// "lower", "upper", where null means no limit
     #[arg(long, conflicts_with_all = ["signals", "decisions", "threads"])]
     pub jsonl: bool,
     /// Say nothing on stderr but errors
@@ -267,6 +310,8 @@ pub struct EvaluateArgs {
     /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
     #[arg(long, value_name = "KEY")]
     pub decisions: Option<String>,
+    #[command(flatten)]
+    pub sets: SetOptions,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -276,6 +321,10 @@ pub struct EvaluateArgs {
 pub struct InspectArgs {
     /// A model written by `fit`
     pub model: PathBuf,
+    /// Write the prices of all limits that hold a training decision (.csv or .npz): what one more unit of that limit would be
+    /// worth to the expert
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -369,6 +418,13 @@ pub struct AblateArgs {
 pub struct BenchArgs {
     /// A model written by `fit`
     pub model: PathBuf,
+    /// Signals to decide on, with M, W, … for a model fitted with constraints; the model's own training signals if not given
+    pub data: Option<PathBuf>,
+    /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
+    #[arg(long, value_name = "KEY", requires = "data")]
+    pub signals: Option<String>,
+    #[command(flatten)]
+    pub sets: SetOptions,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

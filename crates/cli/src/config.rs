@@ -42,12 +42,14 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
     }
     let flags =
         (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
+    let constraints = line.constraints || file.constraints;
     let merged = either!(
         line,
         file,
         signals,
         decisions,
         rows,
+        weights,
         features,
         normalize,
         clip,
@@ -59,9 +61,12 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         bounds,
         lower,
         upper,
+        matrix,
+        matrix_eq,
         infeasible,
         regularization,
         solver,
+        theta,
         tol,
         max_iterations,
         time_limit,
@@ -77,7 +82,7 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         trace,
         report
     );
-    FitOptions { unbounded: flags.0, json: flags.1, quiet: flags.2, ..merged }
+    FitOptions { unbounded: flags.0, json: flags.1, quiet: flags.2, constraints, ..merged }
 }
 
 /// Settings with every option filled in.
@@ -97,9 +102,14 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
         lower: o.lower,
         upper: o.upper,
         unbounded: o.unbounded,
+        constraints: o.constraints,
+        matrix: o.matrix,
+        matrix_eq: o.matrix_eq,
+        weights: o.weights,
         infeasible: o.infeasible.unwrap_or(default.infeasible),
         regularization: o.regularization.unwrap_or(default.regularization),
         solver: o.solver.unwrap_or(default.solver),
+        theta: o.theta.unwrap_or(default.theta),
         tol: o.tol.unwrap_or(default.tol),
         max_iterations: o.max_iterations.or(default.max_iterations),
         time_limit: o.time_limit.or(default.time_limit),
@@ -171,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn constraints_add_up_with_those_of_the_file() {
+        let line = FitOptions { matrix: Some("mine.csv".into()), ..FitOptions::default() };
+        let text = "constraints = true\nmatrix = \"m.csv\"\nmatrix-eq = \"e.csv\"\nweights = \"w\"";
+        let settings = settings(&merge(line, file(text))).unwrap();
+        assert!(settings.constraints);
+        assert_eq!(settings.matrix, Some("mine.csv".into()));
+        assert_eq!(settings.matrix_eq, Some("e.csv".into()));
+        assert_eq!(settings.weights.as_deref(), Some("w"));
+    }
+
+    #[test]
     fn nothing_said_means_the_defaults() {
         assert_eq!(settings(&FitOptions::default()).unwrap(), FitSettings::default());
     }
@@ -185,6 +206,10 @@ mod tests {
             degree: Some(2),
             length_scales: Some("1,2.5".parse().unwrap()),
             threads: Some(2),
+            constraints: true,
+            matrix: Some("m.csv".into()),
+            matrix_eq: Some("e.npy".into()),
+            weights: Some("counts".to_owned()),
             ..FitSettings::default()
         };
         let text = toml::to_string(&stored).unwrap();

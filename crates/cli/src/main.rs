@@ -6,6 +6,7 @@ mod config;
 mod error;
 mod interrupt;
 mod pages;
+mod prices;
 mod progress;
 mod report;
 

@@ -129,6 +129,16 @@ pub enum Error {
         /// What is missing.
         what: &'static str,
     },
+    /// θ_uu would be made of rounding.
+    #[error(
+        "theta_uu can't be learned with the regularization {regularization:e}: rounding alone would move it visibly; use at least {least:e}"
+    )]
+    ThetaPrecision {
+        /// k.
+        regularization: f64,
+        /// The least that would do.
+        least: f64,
+    },
     /// A weight is negative or not a number, or all are zero.
     #[error("{what}")]
     Weights {

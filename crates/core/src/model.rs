@@ -6,6 +6,7 @@ use crate::features::FeatureMap;
 use crate::kernel::Kernel;
 use crate::problem::{Certificate, Problem};
 use crate::qp::Metric;
+pub use crate::solver::LearnedTheta;
 use crate::solver::{Outcome, Status};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
@@ -33,15 +34,6 @@ pub struct Model {
     pub prices: Prices,
     /// How the model came about.
     pub record: FitRecord,
-}
-
-/// θ_uu as learned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearnedTheta {
-    /// Θ ⪰ I, decision_dim × decision_dim.
-    pub theta_uu: Array2<f64>,
-    /// The multiplier P ⪰ 0 of Θ ⪰ I in [KIO 6], of the same size.
-    pub multiplier: Array2<f64>,
 }
 
 /// What a model is made of beside the solver's outcome.
@@ -98,7 +90,7 @@ impl Model {
             kernel,
             set,
             constrained,
-            theta: None,
+            theta: outcome.theta.clone(),
             support_signals: signals.select(Axis(0), &support),
             coefficients: coefficients.select(Axis(0), &support).as_standard_layout().into_owned(),
             support_rows: support.iter().map(|&i| rows[i]).collect(),

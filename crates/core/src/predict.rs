@@ -153,17 +153,28 @@ impl Predictor {
 
     /// The sets of `n_signals` signals: the model's own limits and the constraints that come with them.
     ///
-    /// Fails where a model that was fitted with constraints gets none, where one that was not gets some, and on empty sets.
+    /// Fails where a model that was fitted with constraints gets none, and on empty sets. A model that was fitted without may
+    /// decide within constraints all the same.
     pub fn sets(
         &self,
         constraints: Option<&Constraints>,
         n_signals: usize,
     ) -> Result<SampleSets, Error> {
+        self.sets_named(constraints, n_signals, |i| i)
+    }
+
+    /// As [`sets`](Self::sets); `name` tells the user which row a signal is.
+    pub fn sets_named(
+        &self,
+        constraints: Option<&Constraints>,
+        n_signals: usize,
+        name: impl Fn(usize) -> usize,
+    ) -> Result<SampleSets, Error> {
         let what = "none were given";
         if self.constrained && constraints.is_none_or(Constraints::is_empty) {
             return Err(Error::ConstraintsMissing { what });
         }
-        let sets = SampleSets::new(self.set.limits(), constraints, n_signals, |i| i)?;
+        let sets = SampleSets::new(self.set.limits(), constraints, n_signals, name)?;
         Ok(if self.metric.is_identity() {
             sets
         } else {

@@ -52,6 +52,11 @@ pub struct Problem {
 
 /// Relative to the largest decision, a step below this is rounding.
 const ROUNDING: f64 = 1e-12;
+/// Relative to the largest decision, a difference up to this is none.
+const LAST_BITS: f64 = 8.0 * f64::EPSILON;
+
+/// Relative to the values, the disagreement of P − D with the gap that is plain rounding of sums.
+const PAIR_ROUNDING: f64 = 1e-12;
 
 /// Two values that enclose the optimum, and how far apart they are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,6 +180,13 @@ impl Problem {
         }
         self.metric = metric;
         self.measured()
+    }
+
+    /// The same with its dimensions as one system even where boxes would let them apart: what a changing Θ needs.
+    #[must_use]
+    pub(crate) fn coupled(mut self) -> Self {
+        self.sets = SampleSets::Polyhedra(self.sets.into_polyhedra());
+        self
     }
 
     fn measured(mut self) -> Self {
@@ -342,11 +354,13 @@ impl Problem {
         let terms = self.gap_terms(responses, desired, decided);
         (0..self.n_samples())
             .map(|i| (0..self.decision_dim()).map(|j| terms(j * self.n_samples() + i)).sum())
+            .map(|share: f64| share.max(0.0))
             .collect()
     }
 
     /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by entry: no cancellation, and both
-    /// sums over a sample are nonnegative.
+    /// sums over a sample are nonnegative. On polyhedra x and y come from programs of their own: where they are the same point up to the last bits
+    /// they are the same, or those bits times a large pull would be a gap of either sign.
     fn gap_terms<'a>(
         &self,
         responses: &'a Array2<f64>,
@@ -354,12 +368,18 @@ impl Problem {
         decided: &'a Array2<f64>,
     ) -> impl Fn(usize) -> f64 + Sync + 'a {
         let (x, g, y) = (slice(responses), slice(desired), slice(decided));
+        let same = match self.sets {
+            SampleSets::Boxes(_) => 0.0,
+            SampleSets::Polyhedra(_) => LAST_BITS * self.largest,
+        };
+        let apart = move |x: f64, y: f64| if (x - y).abs() <= same { 0.0 } else { x - y };
         let weighted = (!self.metric.is_identity()).then(|| {
-            let difference = responses - decided;
+            let mut difference = responses.clone();
+            difference.zip_mut_with(decided, |x, y| *x = apart(*x, *y));
             (self.theta_times(&difference).into_owned(), self.theta_times(decided).into_owned())
         });
         move |at| {
-            let difference = x[at] - y[at];
+            let difference = apart(x[at], y[at]);
             match &weighted {
                 None => difference * difference + 2.0 * difference * (y[at] - g[at]),
                 Some((td, ty)) => {
@@ -377,7 +397,8 @@ impl Problem {
         decided: &Array2<f64>,
     ) -> f64 {
         let terms = self.gap_terms(responses, desired, decided);
-        sum_over(responses.len(), terms) / self.total
+        // On general rows a response may be outside by rounding, and its share negative by as much.
+        (sum_over(responses.len(), terms) / self.total).max(0.0)
     }
 
     /// P(α) for its desired decisions.
@@ -457,10 +478,17 @@ impl Problem {
         let mut image = Array2::zeros(difference.dim());
         operator.exact().apply(difference.view(), image.view_mut())?;
         // (Q) and D belong to the responses, P to the coefficients.
-        let Certificate { objective, dual, .. } = certified.certificate;
+        let Certificate { objective, mut dual, .. } = certified.certificate;
         let primal = self.primal(&coefficients, &desired, &decided);
         let distance = dot(slice(&difference), slice(&image)).max(0.0);
-        let gap = self.regularization * distance + self.mean_gap(&responses, &desired, &decided);
+        let mut gap =
+            self.regularization * distance + self.mean_gap(&responses, &desired, &decided);
+        // P and D come from two products. Where k is so small that these are rounded visibly, what they disagree by counts as gap.
+        let rounding = (primal - dual - gap).abs();
+        if rounding > PAIR_ROUNDING * (primal.abs() + dual.abs() + objective.abs()) {
+            gap += rounding;
+            dual = primal - gap;
+        }
         let relative_gap = self.relative(gap, primal, dual);
         let certificate = Certificate { objective, primal, dual, gap, relative_gap };
         Ok(Certified { responses, coefficients, desired, certificate })

@@ -89,7 +89,7 @@ pub enum DataError {
     KeyMissing {
         /// The file.
         path: PathBuf,
-        /// `signals` or `decisions`.
+        /// `signals`, `decisions` or `weights`.
         role: &'static str,
         /// The key asked for.
         key: String,
@@ -243,6 +243,169 @@ pub enum DataError {
         /// How many in all.
         count: usize,
     },
+    /// Constraints were asked for and there are none.
+    #[error(
+        "`{}` has no constraints (M with W, M_eq with W_eq, lower, upper); it holds {}: add them to \
+         the data, or give --matrix",
+        path.display(), listed(found)
+    )]
+    ConstraintsAbsent {
+        /// The file.
+        path: PathBuf,
+        /// The keys in the file.
+        found: Vec<String>,
+    },
+    /// A matrix without its bound, or a bound without its matrix.
+    #[error(
+        "`{}` has `{has}` but no `{lacks}`; {} needs both{}",
+        path.display(),
+        if has.contains("eq") { "M_eq·u = W_eq" } else { "M·u ≤ W" },
+        match *lacks {
+            "M" => " (a matrix for all rows can come from --matrix FILE)",
+            "M_eq" => " (a matrix for all rows can come from --matrix-eq FILE)",
+            _ => "",
+        }
+    )]
+    Half {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        has: &'static str,
+        /// What is missing.
+        lacks: &'static str,
+    },
+    /// A matrix in the data and in a file of its own.
+    #[error(
+        "`{key}` is in `{}` and in `{}`; leave out one of them",
+        path.display(), file.display()
+    )]
+    MatrixTwice {
+        /// The data.
+        path: PathBuf,
+        /// The matrix's own file.
+        file: PathBuf,
+        /// `M` or `M_eq`.
+        key: &'static str,
+    },
+    /// A matrix in a file of its own, and no bound anywhere.
+    #[error(
+        "`{}` has the matrix `{key}`, but neither it nor `{}` has the bound `{bound}`; add columns \
+         {bound}_0, {bound}_1, … (npz: an array) to the data, or a column {bound} to a csv matrix",
+        file.display(), path.display()
+    )]
+    BoundAbsent {
+        /// The data.
+        path: PathBuf,
+        /// The matrix's own file.
+        file: PathBuf,
+        /// `M` or `M_eq`.
+        key: &'static str,
+        /// `W` or `W_eq`.
+        bound: &'static str,
+    },
+    /// An array of constraints has the wrong axes.
+    #[error("`{key}` in `{}` has shape {}; expected {expected}", path.display(), shaped(shape))]
+    ConstraintShape {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// What would be accepted.
+        expected: String,
+    },
+    /// A matrix and its bound have different numbers of rows.
+    #[error(
+        "`{}`: `{matrix}` has {rows} rows but `{bound}` has {bounds} bounds; every row needs one",
+        path.display()
+    )]
+    ConstraintRows {
+        /// The file.
+        path: PathBuf,
+        /// `M` or `M_eq`.
+        matrix: &'static str,
+        /// Its rows.
+        rows: usize,
+        /// `W` or `W_eq`.
+        bound: &'static str,
+        /// Its entries.
+        bounds: usize,
+    },
+    /// Constraints on decisions of another length.
+    #[error(
+        "`{key}` in `{}` has {width} columns where a decision has {decision_dim} dimensions",
+        path.display()
+    )]
+    ConstraintWidth {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Its columns.
+        width: usize,
+        /// Length of a decision.
+        decision_dim: usize,
+    },
+    /// A value that means nothing in a constraint.
+    #[error(
+        "`{key}{entry}` in `{}` is {value}{}; {why}",
+        path.display(),
+        row.map_or(String::new(), |row| format!(" in row {row} (counted from 0)"))
+    )]
+    ConstraintValue {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// The place inside one sample's part, such as `[1][2]`.
+        entry: String,
+        /// The sample, from 0; none where the array is for all of them.
+        row: Option<usize>,
+        /// The value.
+        value: f64,
+        /// What is allowed.
+        why: &'static str,
+    },
+    /// Constraints that do not fit together.
+    #[error("`{}`: {source}", path.display())]
+    Constraints {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: argwhy_core::Error,
+    },
+    /// Not one weight a sample.
+    #[error(
+        "`{key}` in `{}` has shape {}; expected one weight for each of {n_samples} rows",
+        path.display(), shaped(shape)
+    )]
+    WeightCount {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// Samples.
+        n_samples: usize,
+    },
+    /// A weight below zero.
+    #[error(
+        "`{key}` in `{}` has the weight {value} in row {row} (counted from 0); a weight is how many \
+         times a row counts, zero or more",
+        path.display()
+    )]
+    Weight {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// Row, from 0.
+        row: usize,
+        /// The weight.
+        value: f64,
+    },
     /// The first line of a csv file is numbers.
     #[error(
         "`{}` has no header: its first line is numbers; \
@@ -332,12 +495,14 @@ pub enum DataError {
     },
     /// An output path whose ending names no format.
     #[error(
-        "cannot tell which format to write to `{}`; use an ending of .npz, .npy or .csv",
+        "cannot tell which format to write to `{}`; use an ending of {endings}",
         path.display()
     )]
     WriteEnding {
         /// The path asked for.
         path: PathBuf,
+        /// Those that do.
+        endings: &'static str,
     },
     /// Writing failed; what was at the path before is still there.
     #[error("cannot write `{}`: {source}; nothing was changed there", path.display())]

@@ -2,13 +2,16 @@
 //!
 //! In: a path to npz, npy, csv, tsv or hdf5 data (or a folder of them). Out: `signals`
 //! (n_samples × signal_dim) and `decisions` (n_samples × decision_dim), both f64, finite, row for
-//! row. Files are treated as hostile: whatever the bytes, the answer is a [`Loaded`] or a
+//! row, with constraints and weights where they are asked for. Files are treated as hostile: whatever the bytes, the answer is a [`Loaded`] or a
 //! [`DataError`] that says what to do, never a panic or a runaway allocation.
 
 pub mod data;
 pub mod error;
 pub mod model;
 
-pub use data::{DataRequest, Loaded, RowRanges, check_regular, load, write_decisions, write_whole};
+pub use data::{
+    DataRequest, Loaded, RowRanges, SharedMatrix, check_prices_ending, check_regular, load,
+    write_decisions, write_prices, write_whole,
+};
 pub use error::DataError;
 pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

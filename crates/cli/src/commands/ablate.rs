@@ -197,7 +197,7 @@ fn ablate(
     let request = DataRequest {
         signals: args.rows.signals.clone(),
         decisions: args.decisions.clone(),
-        want_decisions: true,
+        ..DataRequest::default()
     };
     let loaded = argwhy::load(path, &request)?;
     let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;

@@ -1,11 +1,12 @@
 //! `argwhy bench`: how fast a model decides on this machine.
 
-use super::{on_threads, print, print_json};
+use super::{Rows, Wanted, load_rows, on_threads, print, print_json};
 use crate::End;
 use crate::args::BenchArgs;
 use crate::error::CliError;
+use argwhy::core::decision_set::SampleSets;
 use argwhy::{Model, Predictor};
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -33,22 +34,61 @@ struct Speed {
 fn signals(model: &Model, n: usize) -> Array2<f64> {
     let support = &model.support_signals;
     Array2::from_shape_fn((n, model.features.signal_dim()), |(i, j)| {
-        if support.nrows() == 0 { 0.0 } else { support[[i * 7919 % support.nrows(), j]] }
+        if support.nrows() == 0 { 0.0 } else { support[[i * STRIDE % support.nrows(), j]] }
     })
 }
+
+/// `n` rows of data in turn, with their sets.
+fn in_turn(rows: &Rows, sets: &SampleSets, n: usize) -> (Array2<f64>, SampleSets) {
+    let n_rows = rows.signals.nrows();
+    let picked: Vec<usize> = (0..n).map(|i| i % n_rows * STRIDE % n_rows).collect();
+    (rows.signals.select(Axis(0), &picked), sets.select(&picked))
+}
+
+/// Far from one question to the next, so that nothing is left in a cache by chance.
+const STRIDE: usize = 7919;
 
 pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let model = argwhy::load_model(&args.model)?.model;
     let predictor = Predictor::new(&model)?;
+    let rows = match &args.data {
+        Some(data) => {
+            let signals = args.signals.as_ref();
+            let wanted = Wanted {
+                signals,
+                rows: None,
+                decisions: None,
+                want_decisions: false,
+                sets: &args.sets,
+            };
+            Some(load_rows(data, &wanted, &predictor, false)?)
+        }
+        None if args.sets.matrix.is_some() || args.sets.matrix_eq.is_some() => {
+            return Err(CliError::Usage("--matrix needs DATA to go with".to_owned()));
+        }
+        None if predictor.is_constrained() => {
+            return Err(CliError::Usage(
+                "the model was fitted with constraints, so a decision needs its own: give DATA with M, W, …".to_owned(),
+            ));
+        }
+        None => None,
+    };
+    let sets = rows.as_ref().map(|rows| rows.sets(&predictor)).transpose()?;
+    let questions = |n: usize| -> Result<(Array2<f64>, SampleSets), CliError> {
+        match rows.as_ref().zip(sets.as_ref()) {
+            Some((rows, sets)) => Ok(in_turn(rows, sets, n)),
+            None => Ok((signals(&model, n), predictor.sets(None, n)?)),
+        }
+    };
 
-    let questions = signals(&model, SINGLE + WARM_UP);
+    let (single, single_sets) = questions(SINGLE + WARM_UP)?;
     let mut scratch = predictor.scratch();
     let mut decision = vec![0.0; predictor.decision_dim()];
     let mut micros = Vec::with_capacity(SINGLE);
-    for (i, signal) in questions.rows().into_iter().enumerate() {
+    for (i, signal) in single.rows().into_iter().enumerate() {
         let signal = signal.to_vec();
         let start = Instant::now();
-        predictor.decide(&signal, &mut scratch, &mut decision)?;
+        predictor.decide_in(&signal, (&single_sets, i), &mut scratch, &mut decision)?;
         if i >= WARM_UP {
             micros.push(start.elapsed().as_secs_f64() * 1e6);
         }
@@ -56,14 +96,16 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     micros.sort_by(f64::total_cmp);
     let percentile = |p: usize| micros[(micros.len() - 1) * p / 100];
 
-    let batch = signals(&model, BATCH);
+    let (batch, batch_sets) = questions(BATCH)?;
     // On one core, so that the time is core time; the rate is then measured on all of them.
     let mut best = [f64::INFINITY; 2];
     for _ in 0..BATCH_RUNS {
         for (threads, best) in [Some(1), None].into_iter().zip(&mut best) {
             let elapsed = on_threads(threads, || {
                 let start = Instant::now();
-                predictor.predict(batch.view()).map(|_| start.elapsed().as_secs_f64())
+                predictor
+                    .predict_in(batch.view(), &batch_sets)
+                    .map(|_| start.elapsed().as_secs_f64())
             })??;
             *best = best.min(elapsed);
         }

@@ -1,6 +1,6 @@
 //! `argwhy evaluate`: a model's decisions against an expert's.
 
-use super::{load_rows, on_threads, print, print_json};
+use super::{Wanted, load_rows, on_threads, print, print_json};
 use crate::End;
 use crate::args::EvaluateArgs;
 use crate::error::CliError;
@@ -10,11 +10,18 @@ use argwhy::core::metrics;
 pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
-    let (signals, decisions) = load_rows(&args.data, &args.rows, args.decisions.as_ref(), true)?;
-    let observed = decisions.unwrap_or_default();
-    let desired = on_threads(args.rows.threads, || predictor.desired(signals.view()))??;
-    let sets = predictor.sets(None, signals.nrows())?;
-    let m = metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?;
+    let wanted = Wanted {
+        decisions: args.decisions.as_ref(),
+        want_decisions: true,
+        ..Wanted::new(&args.rows, &args.sets)
+    };
+    let rows = load_rows(&args.data, &wanted, &predictor, false)?;
+    let sets = rows.sets(&predictor)?;
+    let observed = rows.decisions.unwrap_or_default();
+    let m = on_threads(args.rows.threads, || {
+        let desired = predictor.desired(rows.signals.view())?;
+        metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)
+    })??;
     if args.json {
         print_json(&m)?;
     } else {

@@ -1,6 +1,6 @@
 //! `argwhy fit`: data → model, with its certificate.
 
-use super::{check_targets, print_json, resolve};
+use super::{check_targets, names, print_json, resolve};
 use crate::args::FitArgs;
 use crate::error::CliError;
 use crate::progress::{Follow, say};
@@ -65,7 +65,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let settings = config::settings(&options)?;
     // Found out now, not after hours of work.
     let second = options.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
-    let inputs = [Some(args.data.as_path()), args.config.as_deref(), second];
+    let (matrix, matrix_eq) = (options.matrix.as_deref(), options.matrix_eq.as_deref());
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), second, matrix, matrix_eq];
     let wholes = [Some(args.output.as_path()), options.report.as_deref()];
     check_targets(
         &inputs.into_iter().flatten().collect::<Vec<_>>(),
@@ -76,16 +77,32 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let request = DataRequest {
         signals: options.signals.clone(),
         decisions: options.decisions.clone(),
-        want_decisions: true,
+        constraints: options.constraints,
+        matrix: options.matrix.clone(),
+        matrix_eq: options.matrix_eq.clone(),
+        weights: options.weights.clone(),
+        ..DataRequest::default()
     };
     let loaded = argwhy::load(&args.data, &request)?;
     let rows = resolve(options.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
-    let data = Dataset::new(loaded.signals, decisions)?;
+    let mut data = Dataset::new(loaded.signals, decisions)?;
+    if let Some(constraints) = loaded.constraints {
+        data = data.with_constraints(constraints)?;
+    }
+    if let Some(weights) = loaded.weights {
+        data = data.with_weights(weights)?;
+    }
     let limits = [settings.bounds.is_some(), settings.lower.is_some(), settings.upper.is_some()];
     let mut follow = Follow::new(options.quiet, options.trace.as_deref())?;
-    if !settings.unbounded && !limits.contains(&true) {
+    if !settings.unbounded && !limits.contains(&true) && data.constraints().is_none() {
         follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
+    }
+    if !loaded.unread.is_empty() {
+        follow.note(&format!(
+            "the data has {}, not used without --constraints",
+            names(&loaded.unread)
+        ));
     }
     let fitted = Pipeline::new(settings)?.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
@@ -132,6 +149,31 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             quiet,
             format_args!(
                 "every decision, seen or not, is within {bound:.1e} of the exact optimum's"
+            ),
+        );
+    }
+    if let (Some(theta), Some(bound)) = (&fit.model.theta, pages::theta_bound(&fit.model)) {
+        let largest = theta.theta_uu.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        say(
+            quiet,
+            format_args!("theta_uu is learned to within {bound:.1e} (largest entry {largest:.3})"),
+        );
+        if bound > 0.1 * largest {
+            say(
+                quiet,
+                format_args!(
+                    "note: that is coarse, because k = {:e} is small for this gap; for a sharper theta_uu lower --tol or raise -k",
+                    record.regularization
+                ),
+            );
+        }
+    }
+    if fit.outcome.rescued_decisions > 0 {
+        say(
+            quiet,
+            format_args!(
+                "note: {} small quadratic programs were handed to the interior-point fallback",
+                fit.outcome.rescued_decisions
             ),
         );
     }

@@ -1,11 +1,13 @@
 //! `argwhy inspect`: what a model file holds.
 
 use super::fit::FitResult;
-use super::{print, print_json};
-use crate::End;
+use super::{check_targets, print, print_json};
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::prices::{Held, by_limit};
+use crate::{End, pages};
 use argwhy::Kernel;
+use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
 use serde::Serialize;
 use std::fmt::Write;
@@ -21,16 +23,31 @@ struct Inspection {
     signal_dim: usize,
     decision_set: argwhy::DecisionSet,
     support_rows: Vec<u64>,
+    /// Whether decisions need constraints that come with their data.
+    constrained: bool,
+    /// Limits that hold training decisions, the most frequent first.
+    prices: Vec<Held>,
     version: String,
 }
 
+/// Limits listed for people.
+const LISTED: usize = 20;
+
 pub fn run(args: &InspectArgs) -> Result<End, CliError> {
+    if let Some(path) = &args.prices {
+        check_prices_ending(path)?;
+        check_targets(&[&args.model], &[path], &[])?;
+    }
     let stored = argwhy::load_model(&args.model)?;
     let model = &stored.model;
+    if let Some(path) = &args.prices {
+        write_prices(path, &model.prices)?;
+    }
+    let held = by_limit(&model.prices, model.record.n_samples);
     let dim = model.decision_dim();
     if args.json {
-        let theta_uu =
-            (0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+        let metric = model.metric()?;
+        let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
         print_json(&Inspection {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
@@ -39,6 +56,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             signal_dim: model.features.signal_dim(),
             decision_set: model.set.clone(),
             support_rows: model.support_rows.clone(),
+            constrained: model.constrained,
+            prices: held,
             version: stored.version,
         })?;
         return Ok(End::Done);
@@ -61,12 +80,23 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
     line("kernel", &model.kernel);
+    if let Some(theta) = &model.theta {
+        for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
+            let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();
+            line(if i == 0 { "theta_uu" } else { "" }, &entries.join(" "));
+        }
+        let bound = pages::theta_bound(model).unwrap_or(0.0);
+        line("", &format!("learned to within {bound:.1e}"));
+    }
     let limits = model.set.limits();
     for j in 0..dim {
         line(
             if j == 0 { "decision limits" } else { "" },
             &format!("{} ≤ u{j} ≤ {}", limits.lower()[j], limits.upper()[j]),
         );
+    }
+    if model.constrained {
+        line("constraints", &"come with the data (M, W, M_eq, W_eq, lower, upper)");
     }
     line(
         "fit",
@@ -80,6 +110,35 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     );
     line("written by", &format!("argwhy {}", stored.version));
     line("settings", &stored.settings);
+    if !held.is_empty() {
+        text.push_str(&table(&held));
+    }
     print(&text)?;
     Ok(End::Done)
+}
+
+/// Which limits hold training decisions, and at what price.
+fn table(held: &[Held]) -> String {
+    let mut text = format!(
+        "\n{:<18}{:>9}{:>9}{:>14}{:>14}\n",
+        "limit", "rows", "share", "mean price", "largest"
+    );
+    for h in held.iter().take(LISTED) {
+        let _ = writeln!(
+            text,
+            "{:<18}{:>9}{:>7.1} %{:>14.6}{:>14.6}",
+            h.limit,
+            h.rows,
+            100.0 * h.share,
+            h.mean_price,
+            h.largest_price
+        );
+    }
+    if let Some(more) = held.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        let _ = writeln!(text, "and {more} more (--json has all)");
+    }
+    text.push_str(
+        "Rows whose decision a limit holds; its price is what one more unit of it would be worth to the expert.\n",
+    );
+    text
 }

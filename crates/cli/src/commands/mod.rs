@@ -9,9 +9,13 @@ pub mod fit;
 pub mod inspect;
 pub mod predict;
 
-use crate::args::DataOptions;
+use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
-use argwhy::io::{DataRequest, RowRanges};
+use crate::progress::say;
+use argwhy::Predictor;
+use argwhy::core::Constraints;
+use argwhy::core::decision_set::SampleSets;
+use argwhy::io::{DataError, DataRequest, RowRanges};
 use ndarray::{Array2, Axis};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -38,28 +42,99 @@ fn resolve(rows: Option<&RowRanges>, n_rows: usize) -> Result<Vec<Range<usize>>,
     }
 }
 
-/// Signals and, where a key or the caller wants them, decisions of the rows asked for.
+/// The rows of a file that a model is asked about.
+struct Rows {
+    signals: Array2<f64>,
+    decisions: Option<Array2<f64>>,
+    constraints: Option<Constraints>,
+    /// Their places in the file; none where they are all of its rows.
+    places: Option<Vec<usize>>,
+}
+
+impl Rows {
+    /// Where row `i` stood in the file.
+    fn place(&self, i: usize) -> usize {
+        self.places.as_ref().map_or(i, |places| places[i])
+    }
+
+    /// Their decision sets.
+    fn sets(&self, predictor: &Predictor) -> Result<SampleSets, CliError> {
+        let (given, n) = (self.constraints.as_ref(), self.signals.nrows());
+        Ok(predictor.sets_named(given, n, |i| self.place(i))?)
+    }
+}
+
+/// What a command wants of a file for a model.
+struct Wanted<'a> {
+    signals: Option<&'a String>,
+    rows: Option<&'a RowRanges>,
+    decisions: Option<&'a String>,
+    want_decisions: bool,
+    sets: &'a SetOptions,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
+        let (signals, rows) = (options.signals.as_ref(), options.rows.as_ref());
+        Self { signals, rows, decisions: None, want_decisions: false, sets }
+    }
+}
+
+/// Signals of the rows asked for, their decisions where those are wanted, and their constraints where the model needs them.
 fn load_rows(
     path: &Path,
-    options: &DataOptions,
-    decisions: Option<&String>,
-    want_decisions: bool,
-) -> Result<(Array2<f64>, Option<Array2<f64>>), CliError> {
+    wanted: &Wanted<'_>,
+    predictor: &Predictor,
+    quiet: bool,
+) -> Result<Rows, CliError> {
     let request = DataRequest {
-        signals: options.signals.clone(),
-        decisions: decisions.cloned(),
-        want_decisions,
+        signals: wanted.signals.cloned(),
+        decisions: wanted.decisions.cloned(),
+        want_decisions: wanted.want_decisions,
+        decision_dim: Some(predictor.decision_dim()),
+        constraints: predictor.is_constrained(),
+        matrix: wanted.sets.matrix.clone(),
+        matrix_eq: wanted.sets.matrix_eq.clone(),
+        weights: None,
     };
-    let loaded = argwhy::load(path, &request)?;
-    if options.rows.is_none() {
-        return Ok((loaded.signals, loaded.decisions));
+    let loaded = argwhy::load(path, &request).map_err(|error| match error {
+        DataError::ConstraintsAbsent { .. } => CliError::NeedsConstraints(error),
+        other => other.into(),
+    })?;
+    if !loaded.unread.is_empty() {
+        say(
+            quiet,
+            format_args!(
+                "note: the data has {}, which this model was fitted without and does not use",
+                names(&loaded.unread)
+            ),
+        );
     }
-    let rows: Vec<usize> =
-        resolve(options.rows.as_ref(), loaded.signals.nrows())?.into_iter().flatten().collect();
-    Ok((
-        loaded.signals.select(Axis(0), &rows),
-        loaded.decisions.map(|decisions| decisions.select(Axis(0), &rows)),
-    ))
+    let rows = Rows {
+        signals: loaded.signals,
+        decisions: loaded.decisions,
+        constraints: loaded.constraints,
+        places: None,
+    };
+    if wanted.rows.is_none() {
+        return Ok(rows);
+    }
+    let places: Vec<usize> =
+        resolve(wanted.rows, rows.signals.nrows())?.into_iter().flatten().collect();
+    Ok(Rows {
+        signals: rows.signals.select(Axis(0), &places),
+        decisions: rows.decisions.map(|decisions| decisions.select(Axis(0), &places)),
+        constraints: rows.constraints.map(|given| given.select(&places)),
+        places: Some(places),
+    })
+}
+
+/// `M`, `W` and `upper`.
+fn names(keys: &[&str]) -> String {
+    match keys {
+        [first @ .., last] if !first.is_empty() => format!("`{}` and `{last}`", first.join("`, `")),
+        _ => format!("`{}`", keys.concat()),
+    }
 }
 
 /// Refuses an output that would overwrite an input or another output, one without a folder, and one that is written whole but is

@@ -1,21 +1,32 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
-use super::{check_targets, load_rows, on_threads, resolve};
+use super::{Wanted, check_targets, load_rows, on_threads, resolve};
 use crate::End;
-use crate::args::PredictArgs;
+use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::Predictor;
+use argwhy::core::Constraints;
+use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
-use argwhy::io::{write_decisions, write_whole};
+use argwhy::io::{SharedMatrix, check_prices_ending, write_decisions, write_prices, write_whole};
+use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 pub fn run(args: &PredictArgs) -> Result<End, CliError> {
-    let inputs = [Some(args.model.as_path()), args.data.as_deref()];
-    let outputs: Vec<&Path> = args.output.as_deref().into_iter().collect();
+    let sets = &args.sets;
+    let inputs = [
+        Some(args.model.as_path()),
+        args.data.as_deref(),
+        sets.matrix.as_deref(),
+        sets.matrix_eq.as_deref(),
+    ];
+    let prices = prices_file(args)?;
+    let outputs: Vec<&Path> = args.output.as_deref().into_iter().chain(prices).collect();
     check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs, &[])?;
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
@@ -25,19 +36,34 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
         return Err(CliError::Usage("DATA and --output are needed without --jsonl".to_owned()));
     };
-    let (signals, decisions) =
-        load_rows(data, &args.rows, args.decisions.as_ref(), args.decisions.is_some())?;
-    let desired = on_threads(args.rows.threads, || predictor.desired(signals.view()))??;
-    let mut predicted = desired.clone();
-    for mut row in predicted.rows_mut() {
-        if let Some(row) = row.as_slice_mut() {
-            stored.model.set.project(row);
+    let wanted = Wanted {
+        decisions: args.decisions.as_ref(),
+        want_decisions: args.decisions.is_some(),
+        ..Wanted::new(&args.rows, sets)
+    };
+    let rows = load_rows(data, &wanted, &predictor, args.quiet)?;
+    let sets = rows.sets(&predictor)?;
+    let (desired, predicted, priced) = on_threads(args.rows.threads, || {
+        let desired = predictor.desired(rows.signals.view())?;
+        let predicted = predictor.decisions_in(desired.view(), &sets)?;
+        let priced = prices.map(|_| predictor.prices_in(desired.view(), &sets)).transpose()?;
+        Ok::<_, CliError>((desired, predicted, priced))
+    })??;
+    let compared = match &rows.decisions {
+        None => None,
+        Some(observed) => {
+            Some(metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?)
         }
-    }
+    };
     write_decisions(output, predicted.view())?;
-    if let Some(observed) = decisions {
-        let sets = predictor.sets(None, desired.nrows())?;
-        let m = metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?;
+    if let (Some(path), Some(mut priced)) = (prices, priced) {
+        for row in &mut priced.samples {
+            *row = rows.place(*row as usize) as u64;
+        }
+        write_prices(path, &priced)?;
+        say(args.quiet, format_args!("{} prices written to {}", priced.len(), path.display()));
+    }
+    if let Some(m) = compared {
         say(
             args.quiet,
             format_args!("rmse {:.6}, largest error {:.6} over {} rows", m.rmse, m.max_error, m.n),
@@ -50,15 +76,132 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     Ok(End::Done)
 }
 
+/// Where prices go, if into a file.
+fn prices_file(args: &PredictArgs) -> Result<Option<&Path>, CliError> {
+    match (args.prices.as_deref(), args.jsonl) {
+        (None, _) => Ok(None),
+        (Some(path), true) if path == Path::new("-") => Ok(None),
+        (Some(path), true) => Err(CliError::Usage(format!(
+            "with --jsonl prices are part of each answer and take no file, but `{}` follows --prices; put --prices last",
+            path.display()
+        ))),
+        (Some(path), false) if path == Path::new("-") => {
+            Err(CliError::Usage("--prices needs a file ending in .csv or .npz".to_owned()))
+        }
+        (Some(path), false) => {
+            check_prices_ending(path)?;
+            Ok(Some(path))
+        }
+    }
+}
+
+/// A signal with the constraints of its decision; null in a bound is no limit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
     signal: Vec<f64>,
+    #[serde(rename = "M")]
+    matrix: Option<Vec<Vec<f64>>>,
+    #[serde(rename = "W")]
+    bound: Option<Vec<Option<f64>>>,
+    #[serde(rename = "M_eq")]
+    equal_matrix: Option<Vec<Vec<f64>>>,
+    #[serde(rename = "W_eq")]
+    equal_bound: Option<Vec<f64>>,
+    lower: Option<Vec<Option<f64>>>,
+    upper: Option<Vec<Option<f64>>>,
 }
 
 #[derive(Serialize)]
 struct Answer<'a> {
     decision: &'a [f64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prices: Option<BTreeMap<String, f64>>,
+}
+
+/// The matrices that all lines share.
+struct Shared {
+    matrix: Option<SharedMatrix>,
+    equal: Option<SharedMatrix>,
+}
+
+impl Shared {
+    fn load(options: &SetOptions) -> Result<Self, CliError> {
+        let load = |path: &Option<std::path::PathBuf>, equal: bool| {
+            path.as_deref().map(|path| SharedMatrix::load(path, equal)).transpose()
+        };
+        Ok(Self { matrix: load(&options.matrix, false)?, equal: load(&options.matrix_eq, true)? })
+    }
+}
+
+impl Question {
+    /// What limits this decision beside the model's own limits; empty where nothing does.
+    fn constraints(&self, shared: &Shared) -> Result<Constraints, String> {
+        let told = |e: argwhy::core::Error| e.to_string();
+        let fill = |bound: &[Option<f64>], none: f64| -> Array1<f64> {
+            bound.iter().map(|b| b.unwrap_or(none)).collect()
+        };
+        let mut given = Constraints::new();
+        let bound = self.bound.as_deref().map(|bound| fill(bound, f64::INFINITY));
+        if let Some((matrix, bound)) =
+            rows(("M", "W"), self.matrix.as_deref(), bound, shared.matrix.as_ref())?
+        {
+            given = given.with_inequalities(matrix, bound).map_err(told)?;
+        }
+        let bound = self.equal_bound.clone().map(Array1::from);
+        if let Some((matrix, bound)) =
+            rows(("M_eq", "W_eq"), self.equal_matrix.as_deref(), bound, shared.equal.as_ref())?
+        {
+            given = given.with_equalities(matrix, bound).map_err(told)?;
+        }
+        if let Some(lower) = &self.lower {
+            given = given.with_lower(fill(lower, f64::NEG_INFINITY)).map_err(told)?;
+        }
+        if let Some(upper) = &self.upper {
+            given = given.with_upper(fill(upper, f64::INFINITY)).map_err(told)?;
+        }
+        Ok(given)
+    }
+}
+
+/// A line's matrix and bound, each from the shared file where the line has none.
+fn rows(
+    names: (&str, &str),
+    matrix: Option<&[Vec<f64>]>,
+    bound: Option<Array1<f64>>,
+    shared: Option<&SharedMatrix>,
+) -> Result<Option<(Array2<f64>, Array1<f64>)>, String> {
+    let matrix = match (matrix, shared) {
+        (Some(_), Some(shared)) => {
+            let (name, file) = (names.0, shared.path.display());
+            return Err(format!("`{name}` is in the line and in `{file}`; leave out one of them"));
+        }
+        (Some(rows), None) => {
+            let width = rows.first().map_or(0, Vec::len);
+            let flat: Vec<f64> = rows.iter().flatten().copied().collect();
+            if rows.iter().any(|row| row.len() != width) {
+                return Err(format!("the rows of `{}` have different lengths", names.0));
+            }
+            let matrix = Array2::from_shape_vec((rows.len(), width), flat);
+            Some(matrix.map_err(|e| e.to_string())?)
+        }
+        (None, Some(shared)) => Some(shared.matrix.clone()),
+        (None, None) => None,
+    };
+    let bound = bound.or_else(|| shared.and_then(|shared| shared.bound.clone()));
+    match (matrix, bound) {
+        (None, None) => Ok(None),
+        (Some(matrix), Some(bound)) if matrix.nrows() != bound.len() => Err(format!(
+            "`{}` has {} rows but `{}` has {} bounds; every row needs one",
+            names.0,
+            matrix.nrows(),
+            names.1,
+            bound.len()
+        )),
+        (Some(matrix), Some(bound)) => Ok(Some((matrix, bound))),
+        (Some(_), None) => Err(format!("there is `{}` but no `{}`", names.0, names.1)),
+        (None, Some(_)) => Err(format!("there is `{}` but no `{}`", names.1, names.0)),
+    }
 }
 
 /// One line in, one line out, flushed: a control loop waits for it.
@@ -77,6 +220,7 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
     let mut whole = Vec::new();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
+    let shared = Shared::load(&args.sets)?;
     let mut scratch = predictor.scratch();
     let mut decision = vec![0.0; predictor.decision_dim()];
     let mut n_lines = 0;
@@ -91,11 +235,28 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         }
         let question: Question = serde_json::from_str(&line)
             .map_err(|e| wrong(format!("{e}; expected {{\"signal\": [numbers]}}")))?;
-        predictor
-            .decide(&question.signal, &mut scratch, &mut decision)
-            .map_err(|e| wrong(e.to_string()))?;
+        let given = question.constraints(&shared).map_err(wrong)?;
+        let free = given.is_empty() && !predictor.is_constrained() && args.prices.is_none();
+        let answer = if free {
+            predictor
+                .decide(&question.signal, &mut scratch, &mut decision)
+                .map_err(|e| wrong(e.to_string()))?;
+            Answer { decision: &decision, prices: None }
+        } else {
+            let wrong = |e: argwhy::core::Error| wrong(e.to_string());
+            let given = Some(&given).filter(|given| !given.is_empty());
+            let sets = predictor.sets(given, 1).map_err(wrong)?;
+            predictor
+                .decide_in(&question.signal, (&sets, 0), &mut scratch, &mut decision)
+                .map_err(wrong)?;
+            let prices = match args.prices {
+                Some(_) => Some(prices(predictor, &question.signal, &sets).map_err(wrong)?),
+                None => None,
+            };
+            Answer { decision: &decision, prices }
+        };
         let output: &mut dyn Write = if args.output.is_some() { &mut whole } else { &mut stdout };
-        serde_json::to_writer(&mut *output, &Answer { decision: &decision })
+        serde_json::to_writer(&mut *output, &answer)
             .map_err(io::Error::from)
             .and_then(|()| output.write_all(b"\n"))
             .and_then(|()| output.flush())
@@ -110,4 +271,16 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
     Ok(End::Done)
+}
+
+/// The prices of the limits that hold one decision, by their names.
+fn prices(
+    predictor: &Predictor,
+    signal: &[f64],
+    sets: &SampleSets,
+) -> Result<BTreeMap<String, f64>, argwhy::core::Error> {
+    let signal = ArrayView2::from_shape((1, signal.len()), signal).expect("one row of its length");
+    let Prices { limits, values, .. } =
+        predictor.prices_in(predictor.desired(signal)?.view(), sets)?;
+    Ok(limits.iter().map(ToString::to_string).zip(values).collect())
 }

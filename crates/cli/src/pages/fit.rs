@@ -3,7 +3,7 @@
 use super::sections;
 use crate::error::CliError;
 use argwhy::core::solver::Iteration;
-use argwhy::{Dataset, Fit};
+use argwhy::{Dataset, Fit, Predictor};
 use ndarray::Axis;
 
 /// One page about one fit.
@@ -14,24 +14,28 @@ pub fn page(
     source: &str,
 ) -> Result<String, CliError> {
     let observed = data.decisions().select(Axis(0), &fit.rows);
-    let mut predicted = fit.outcome.certified.desired.t().as_standard_layout().into_owned();
-    for mut row in predicted.rows_mut() {
-        if let Some(row) = row.as_slice_mut() {
-            fit.model.set.project(row);
-        }
-    }
+    // Each decision in its own set.
+    let predictor = Predictor::new(&fit.model)?;
+    let given = data.constraints().map(|given| given.select(&fit.rows));
+    let sets = predictor.sets(given.as_ref(), fit.rows.len())?;
+    let predicted = predictor.decisions_in(fit.outcome.certified.desired.t(), &sets)?;
     let draw = || {
         let decisions = sections::decisions(
             "Decisions on the training data",
             "What the model decides on the signals it was trained on, against what the expert decided.",
             observed.view(),
             &[("decisions", predicted.view())],
-        )?
-        .table(sections::limits(&fit.model.set, observed.view()));
+        )?;
+        let decisions = if fit.model.constrained && fit.model.set.is_unbounded() {
+            decisions
+        } else {
+            decisions.table(sections::limits(&fit.model, observed.view()))
+        };
         sections::header("Inverse optimization fit", source, fit)
             .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)
+            .section(sections::prices(&fit.model)?)
             .section(sections::weights(fit)?)
             .section(sections::settings(fit))
             .footer(format!("argwhy {}", env!("CARGO_PKG_VERSION")))

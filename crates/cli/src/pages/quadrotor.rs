@@ -41,7 +41,7 @@ fn draw(story: &Story) -> Result<String, ReportError> {
                 story.held_out.decisions.view(),
                 &[("argwhy", story.predicted.view()), ("clipped ridge", story.ridge.view())],
             )?
-            .table(sections::limits(&story.fit.model.set, story.demos.decisions.view())),
+            .table(sections::limits(&story.fit.model, story.demos.decisions.view())),
         )
         .section(sections::convergence(&story.history, &story.fit)?)
         .section(sections::certificate(&story.fit))

@@ -1,12 +1,13 @@
 //! Parts that every report about a fit has.
 
+use crate::prices::by_limit;
 use crate::report::{
     BarChart, Details, Figure, Histogram, LineChart, Page, ReportError, ScatterChart, Section,
     Series, Table, Tone, number,
 };
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::settings::MemorySize;
-use argwhy::{DecisionSet, Fit};
+use argwhy::{Fit, Model};
 use ndarray::ArrayView2;
 
 /// Header: what was fitted, whether it is solved, and the numbers people ask for first.
@@ -173,9 +174,9 @@ pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
         .figure(Figure::new(bars.render()?, "The heaviest samples, by their row in the data.")))
 }
 
-/// How often each dimension sits on a limit.
-pub fn limits(set: &DecisionSet, observed: ArrayView2<'_, f64>) -> Table {
-    let limits = set.limits();
+/// How often each dimension sits on one of the model's own limits.
+pub fn limits(model: &Model, observed: ArrayView2<'_, f64>) -> Table {
+    let limits = model.set.limits();
     let mut table = Table::new(["dimension", "lower", "upper", "expert at a limit"]);
     for j in 0..observed.ncols() {
         let (lower, upper) = (limits.lower()[j], limits.upper()[j]);
@@ -188,7 +189,49 @@ pub fn limits(set: &DecisionSet, observed: ArrayView2<'_, f64>) -> Table {
             format!("{:.1} %", 100.0 * at as f64 / column.len().max(1) as f64),
         ]);
     }
+    if model.constrained {
+        table = table.caption(
+            "Limits of the model itself, the same for every row. The constraints that come with each row are below.",
+        );
+    }
     table
+}
+
+/// Bars and table rows shown for limits.
+const LIMITS: usize = 15;
+
+/// Which limits hold decisions, and what they cost.
+pub fn prices(model: &Model) -> Result<Section, ReportError> {
+    let held = by_limit(&model.prices, model.record.n_samples);
+    let section = Section::new("What holds the decisions");
+    if held.is_empty() {
+        return Ok(section.text("No limit holds any decision on the training data."));
+    }
+    let mut bars = BarChart::new("rows held");
+    let mut table = Table::new(["limit", "rows held", "share", "mean price", "largest price"]);
+    for (i, h) in held.iter().enumerate() {
+        if i < LIMITS {
+            bars = bars.bar(h.limit.clone(), h.rows as f64);
+        }
+        table = table.row([
+            h.limit.clone(),
+            h.rows.to_string(),
+            format!("{:.1} %", 100.0 * h.share),
+            number(h.mean_price),
+            number(h.largest_price),
+        ]);
+    }
+    let section = section
+        .text(
+            "A limit holds a decision where the learned objective would go beyond it. Its price is what one more unit of that \
+             limit would be worth to the expert, in units of the learned objective; that of an equality (M_eq) may be negative.",
+        )
+        .figure(Figure::new(bars.render()?, "How many of the training decisions each limit holds."));
+    Ok(if held.len() > LIMITS {
+        section.details(Details::new("Every limit").table(table))
+    } else {
+        section.table(table)
+    })
 }
 
 /// Settings, as stored in the model.

@@ -185,8 +185,7 @@ pub fn written(path: &Path) -> Array2<f64> {
     let key = if path.extension().is_some_and(|e| e == "npy") { None } else { Some("decisions") };
     let request = argwhy::io::DataRequest {
         signals: key.map(ToOwned::to_owned),
-        decisions: None,
-        want_decisions: false,
+        ..argwhy::io::DataRequest::signals_only()
     };
     argwhy::load(path, &request).unwrap().signals
 }

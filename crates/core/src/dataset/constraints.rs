@@ -170,6 +170,15 @@ impl Constraints {
         self.lengths().into_iter().map(|(_, length)| length).find(|&length| length != 1)
     }
 
+    /// Numbers held.
+    pub fn n_numbers(&self) -> usize {
+        let rows = |part: &Option<Rows>| {
+            part.as_ref().map_or(0, |rows| rows.matrix.len() + rows.bound.len())
+        };
+        let side = |part: &Option<Array2<f64>>| part.as_ref().map_or(0, Array2::len);
+        rows(&self.inequalities) + rows(&self.equalities) + side(&self.lower) + side(&self.upper)
+    }
+
     /// Checks that every part is for all samples or for `n_samples`, and for decisions of length `decision_dim`.
     pub fn check(&self, n_samples: usize, decision_dim: usize) -> Result<(), Error> {
         for (what, length) in self.lengths() {

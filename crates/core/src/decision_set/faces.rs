@@ -30,6 +30,12 @@ pub(crate) struct Face {
 }
 
 impl Face {
+    /// Bytes of one at most.
+    pub(crate) fn bytes(n: usize) -> u64 {
+        // Two lists of their own, each with what the allocator adds.
+        (size_of::<Self>() + n * size_of::<u32>() + n * n * size_of::<f64>() + 32) as u64
+    }
+
     pub(super) fn of(solver: &ActiveSet) -> Self {
         Self {
             working: solver.working_set().to_vec(),
@@ -115,18 +121,18 @@ impl Faces {
             Self::Polyhedral(faces) => {
                 let n = residual.nrows();
                 let mut inside = residual.clone();
-                in_place(&mut inside, faces, |face, v, out| {
+                in_place(&mut inside, n, faces, |face, v, out| {
                     let mut weighted = vec![0.0; n];
                     metric.apply(v, &mut weighted);
                     transposed(face, n, &weighted, out);
                 });
-                let bound = residual - &*self.expand(&inside);
+                let bound = residual - &*self.expand(1, &inside);
                 Split { inside, bound }
             }
         }
     }
 
-    /// v ← Rᵀv, for the listed systems of a box or for all dimensions of polyhedra.
+    /// v ← Rᵀv, for the listed systems: dimensions of boxes, or for polyhedra as many vectors over all dimensions, one below the other.
     pub(crate) fn reduce(&self, systems: &[usize], v: &mut Array2<f64>) {
         match self {
             Self::Box(free) => {
@@ -136,20 +142,20 @@ impl Faces {
                 }
             }
             Self::Polyhedral(faces) => {
-                let n = v.nrows();
-                in_place(v, faces, |face, v, out| transposed(face, n, v, out));
+                let n = v.nrows() / systems.len();
+                in_place(v, n, faces, |face, v, out| transposed(face, n, v, out));
             }
         }
     }
 
-    /// R c.
-    pub(crate) fn expand<'a>(&self, c: &'a Array2<f64>) -> Cow<'a, Array2<f64>> {
+    /// R c, for `n_systems` vectors one below the other.
+    pub(crate) fn expand<'a>(&self, n_systems: usize, c: &'a Array2<f64>) -> Cow<'a, Array2<f64>> {
         match self {
             Self::Box(_) => Cow::Borrowed(c),
             Self::Polyhedral(faces) => {
-                let n = c.nrows();
+                let n = c.nrows() / n_systems;
                 let mut v = c.clone();
-                in_place(&mut v, faces, |face, c, out| {
+                in_place(&mut v, n, faces, |face, c, out| {
                     out.fill(0.0);
                     for (column, c) in face.basis.chunks(n).zip(c) {
                         out.iter_mut().zip(column).for_each(|(out, b)| *out += b * c);
@@ -172,16 +178,22 @@ fn transposed(face: &Face, n: usize, v: &[f64], out: &mut [f64]) {
 /// Samples one task turns.
 const TASK: usize = 512;
 
-/// Replaces each sample's column of `v` by what `turn` makes of it.
-fn in_place(v: &mut Array2<f64>, faces: &[Face], turn: impl Fn(&Face, &[f64], &mut [f64]) + Sync) {
-    let n = v.nrows();
+/// Replaces each sample's columns of `v`, `n` numbers each, by what `turn` makes of them.
+fn in_place(
+    v: &mut Array2<f64>,
+    n: usize,
+    faces: &[Face],
+    turn: impl Fn(&Face, &[f64], &mut [f64]) + Sync,
+) {
     let parts: Vec<_> = v.axis_chunks_iter_mut(Axis(1), TASK).zip(faces.chunks(TASK)).collect();
     parts.into_par_iter().for_each(|(mut part, faces)| {
         let (mut old, mut new) = (vec![0.0; n], vec![0.0; n]);
-        for (mut column, face) in part.columns_mut().into_iter().zip(faces) {
-            old.iter_mut().zip(&column).for_each(|(old, v)| *old = *v);
-            turn(face, &old, &mut new);
-            column.iter_mut().zip(&new).for_each(|(v, new)| *v = *new);
+        for mut group in part.axis_chunks_iter_mut(Axis(0), n) {
+            for (mut column, face) in group.columns_mut().into_iter().zip(faces) {
+                old.iter_mut().zip(&column).for_each(|(old, v)| *old = *v);
+                turn(face, &old, &mut new);
+                column.iter_mut().zip(&new).for_each(|(v, new)| *v = *new);
+            }
         }
     });
 }

@@ -95,6 +95,9 @@ pub struct Outside {
 /// Relative distance up to which a decision outside its limits counts as rounding.
 pub const FEASIBILITY_TOLERANCE: f64 = 1e-6;
 
+/// The largest distance of a decision from its set in units of the limits' scale, the dimension it is seen in, and the decision.
+type Distance = (f64, usize, Vec<f64>);
+
 /// Applies `policy` to the rows of `decisions` outside their sets. `rows` names a row to the user (its place in the file).
 pub fn admit(
     mut decisions: ArrayViewMut2<'_, f64>,
@@ -111,8 +114,7 @@ pub fn admit(
         });
     }
     let mut all: Vec<_> = decisions.rows_mut().into_iter().collect();
-    // The largest distance in units of the limits' scale, the dimension it is seen in, and the decision.
-    let distances: Vec<Result<(f64, usize, Vec<f64>), Error>> = all
+    let distances: Vec<Result<Distance, Error>> = all
         .par_iter_mut()
         .enumerate()
         .map(|(i, decision)| {

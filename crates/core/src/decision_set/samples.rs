@@ -168,6 +168,14 @@ impl SampleSets {
         }
     }
 
+    /// Numbers held.
+    pub fn n_numbers(&self) -> usize {
+        match self {
+            Self::Boxes(boxes) => boxes.lower.len() + boxes.upper.len(),
+            Self::Polyhedra(p) => p.rows.len() + p.norms.len() + p.limits.len(),
+        }
+    }
+
     /// The sets of the listed samples.
     #[must_use]
     pub fn select(&self, samples: &[usize]) -> Self {
@@ -476,7 +484,7 @@ impl Polyhedra {
             match label {
                 RowLabel::Equality(row) => of(equalities, row),
                 RowLabel::Inequality(row) => of(inequalities, row),
-                RowLabel::Lower(at) => f64::from(u8::from(at as usize == j)) * -1.0,
+                RowLabel::Lower(at) => -f64::from(u8::from(at as usize == j)),
                 RowLabel::Upper(at) => f64::from(u8::from(at as usize == j)),
             }
         };

@@ -100,6 +100,15 @@ impl FeatureMap {
     /// Fits the statistics on all rows of `signals`. Cost: a pass over the expanded features, one row at a
     /// time; more where rows spread over the data say nothing about the rest.
     pub fn fit(settings: FeatureSettings, signals: ArrayView2<'_, f64>) -> Result<Self, Error> {
+        Self::fit_weighted(settings, signals, None)
+    }
+
+    /// As [`fit`](Self::fit), with row i counting as `weights[i]` rows; not all of them zero.
+    pub fn fit_weighted(
+        settings: FeatureSettings,
+        signals: ArrayView2<'_, f64>,
+        weights: Option<&[f64]>,
+    ) -> Result<Self, Error> {
         if !(settings.clip > 0.0 && settings.clip.is_finite()) {
             return Err(Error::Setting {
                 name: "clip",
@@ -120,10 +129,11 @@ impl FeatureMap {
             return Ok(map);
         }
         // Near the mean is near enough to start from: from some rows spread over all of them.
-        let (mut mean, _) = moments(settings.expansion, spread(signals), &vec![0.0; n_features]);
+        let (mut mean, _) =
+            moments(settings.expansion, spread(signals), None, &vec![0.0; n_features]);
         let mut variance = Vec::new();
         for _ in 0..PASSES {
-            let (correction, second) = moments(settings.expansion, signals, &mean);
+            let (correction, second) = moments(settings.expansion, signals, weights, &mean);
             variance = second;
             let mut far = false;
             for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
@@ -245,10 +255,11 @@ fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
     signals.slice_move(s![..;step, ..])
 }
 
-/// Means over all rows of (m − about) and of (m − about)², feature by feature.
+/// Means over all rows, by their weights, of (m − about) and of (m − about)², feature by feature.
 fn moments(
     expansion: Expansion,
     signals: ArrayView2<'_, f64>,
+    weights: Option<&[f64]>,
     about: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
     let n_features = about.len();
@@ -260,21 +271,22 @@ fn moments(
             let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
             let (mut first, mut second) = zeros();
             let mut row = vec![0.0; n_features];
-            for signal in rows.rows() {
+            for (at, signal) in rows.rows().into_iter().enumerate() {
+                let weight = weights.map_or(1.0, |weights| weights[task * ROWS + at]);
                 expansion.write(signal, &mut row);
                 for (((m, about), first), second) in
                     row.iter().zip(about).zip(&mut first).zip(&mut second)
                 {
                     let off = m - about;
-                    *first += off;
-                    *second += off * off;
+                    *first += weight * off;
+                    *second += weight * off * off;
                 }
             }
             (first, second)
         })
         .collect();
     let (mut first, mut second) = zeros();
-    let n = n_rows as f64;
+    let n = weights.map_or(n_rows as f64, |weights| weights.iter().sum());
     for (part, squares) in partial {
         first.iter_mut().zip(part).for_each(|(sum, part)| *sum += part / n);
         second.iter_mut().zip(squares).for_each(|(sum, part)| *sum += part / n);
@@ -286,6 +298,22 @@ fn moments(
 mod tests {
     use super::*;
     use ndarray::array;
+
+    #[test]
+    fn weights_count_rows() {
+        let signals = array![[1.0, 2.0], [3.0, -1.0], [0.5, 9.0]];
+        let repeated = signals.select(ndarray::Axis(0), &[1, 2, 1, 1]);
+        let settings = FeatureSettings::default();
+        let weighted =
+            FeatureMap::fit_weighted(settings, signals.view(), Some(&[0.0, 3.0, 1.0])).unwrap();
+        let plain = FeatureMap::fit(settings, repeated.view()).unwrap();
+        for (a, b) in weighted.mean.iter().zip(&plain.mean) {
+            assert!((a - b).abs() < 1e-13 * b.abs().max(1.0), "{a} {b}");
+        }
+        for (a, b) in weighted.inverse_scale.iter().zip(&plain.inverse_scale) {
+            assert!((a - b).abs() < 1e-13 * b.abs(), "{a} {b}");
+        }
+    }
 
     #[test]
     fn expands_in_the_order_constant_linear_quadratic() {

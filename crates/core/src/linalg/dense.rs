@@ -21,6 +21,16 @@ pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
     factorise(MatMut::from_column_major_slice_mut(a, n, n))
 }
 
+/// V and E with A = V diag(E) Vᵀ for the symmetric n × n matrix, whose lower triangle is read: V column-major, E increasing. None where they
+/// are not found.
+pub(crate) fn eigen(a: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let matrix = MatRef::from_column_major_slice(a, n, n);
+    let found = matrix.self_adjoint_eigen(Side::Lower).ok()?;
+    let values = (0..n).map(|i| found.S()[i]).collect();
+    let vectors = (0..n * n).map(|at| found.U()[(at % n, at / n)]).collect();
+    Some((vectors, values))
+}
+
 /// Smallest eigenvalue of the symmetric n × n matrix, whose lower triangle is read; NaN where it is not found.
 pub(crate) fn smallest_eigenvalue(a: &[f64], n: usize) -> f64 {
     let matrix = MatRef::from_column_major_slice(a, n, n);

@@ -9,13 +9,15 @@ use super::low_rank::LowRank;
 use crate::decision_set::{Face, Faces};
 use crate::error::Error;
 use crate::linalg::dense::{add_product_rows, cholesky_on_all_cores, cholesky_solve};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use rayon::prelude::*;
 
 /// Samples whose columns of B are gathered at a time.
 const GATHERED: usize = 1024;
 /// Samples of one task in products with B.
 const TASK: usize = 512;
+/// What a list of its own costs beside its numbers, in doubles: pointer, length, capacity and the allocator's part.
+const ALLOCATION: usize = 5;
 
 pub(crate) struct Coupled {
     /// B, sample by sample: n_samples × rank.
@@ -59,11 +61,17 @@ impl Coupled {
         }
     }
 
-    /// Bytes held, B in f64 included.
+    /// Bytes held at most: B in f64 and, while that is made, in f32; blocks and factor of S; D_i before and after an update; the
+    /// columns of B that the tasks of an update gather.
     pub(crate) fn bytes(n_samples: usize, rank: usize, dim: usize) -> u64 {
-        let (rows, faces) = (rank * dim, n_samples * dim * dim);
-        let doubles = n_samples * rank + rank * rank * dim * (dim + 1) / 2 + rows * rows;
-        ((doubles + 2 * faces + 2 * GATHERED * rank) * size_of::<f64>()) as u64
+        let pairs = dim * (dim + 1) / 2;
+        let tasks = 1 + pairs.min(rayon::current_num_threads());
+        let doubles = n_samples * rank
+            + pairs * rank * rank
+            + (rank * dim).pow(2)
+            + tasks * GATHERED.min(n_samples) * rank
+            + 2 * n_samples * (dim * dim + ALLOCATION);
+        LowRank::bytes(n_samples, rank) + (doubles * size_of::<f64>()) as u64
     }
 
     /// Adds Σ (D_i − old D_i) ⊗ b_ib_iᵀ over the samples whose face is new.
@@ -108,7 +116,10 @@ impl Coupled {
         let (rank, rows) = (self.rank, self.rank * self.dim);
         let mut shift = self.ridge;
         loop {
-            let mut matrix = vec![0.0; rows * rows];
+            // In the room of the last factor.
+            let mut matrix = std::mem::take(&mut self.cholesky);
+            matrix.clear();
+            matrix.resize(rows * rows, 0.0);
             for j in 0..self.dim {
                 for l in 0..=j {
                     let block = &self.blocks[j * (j + 1) / 2 + l];
@@ -127,6 +138,7 @@ impl Coupled {
                 self.cholesky = matrix;
                 return Ok(());
             }
+            self.cholesky = matrix;
             // Rounding; a larger shift still gives a valid, if weaker, preconditioner.
             shift *= 10.0;
             if !shift.is_finite() {
@@ -149,23 +161,23 @@ impl Preconditioner for Coupled {
         Ok(())
     }
 
-    fn apply(&self, _: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
-        let (dim, rank) = (self.dim, self.rank);
+    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        let rank = self.rank;
         let coordinates = v.to_owned();
-        let w = self.faces.expand(&coordinates);
+        let w = self.faces.expand(systems.len(), &coordinates);
+        let dim = v.nrows();
         // B R v, dimension by dimension; tasks of fixed size, added first to last.
-        let all: Vec<usize> = (0..self.n_samples).collect();
-        let parts: Vec<Vec<f64>> = all
-            .par_chunks(TASK)
-            .map(|samples| {
+        let tasks: Vec<(usize, usize)> = (0..self.n_samples)
+            .step_by(TASK)
+            .map(|first| (first, TASK.min(self.n_samples - first)))
+            .collect();
+        let parts: Vec<Vec<f64>> = tasks
+            .par_iter()
+            .map(|&(first, m)| {
+                let own: Vec<f64> = w.slice(s![.., first..first + m]).iter().copied().collect();
+                let b = &self.factor[first * rank..(first + m) * rank];
                 let mut sums = vec![0.0; dim * rank];
-                for &i in samples {
-                    let b = &self.factor[i * rank..(i + 1) * rank];
-                    for (j, sums) in sums.chunks_mut(rank.max(1)).enumerate() {
-                        let w = w[[j, i]];
-                        sums.iter_mut().zip(b).for_each(|(s, b)| *s += w * b);
-                    }
-                }
+                add_product_rows(&mut sums, 1.0, &own, b, (dim, rank, m));
                 sums
             })
             .collect();
@@ -173,21 +185,28 @@ impl Preconditioner for Coupled {
         for part in parts {
             t.iter_mut().zip(part).for_each(|(t, p)| *t += p);
         }
-        cholesky_solve(&self.cholesky, dim * rank, &mut t);
-        let mut back = Array2::zeros(v.dim());
-        let columns: Vec<Vec<f64>> = all
+        t.par_chunks_mut((self.dim * rank).max(1))
+            .for_each(|t| cholesky_solve(&self.cholesky, self.dim * rank, t));
+        // Bᵀt: rank × dimensions, as the product wants it.
+        let mut columns = vec![0.0; rank * dim];
+        for (j, t) in t.chunks(rank.max(1)).enumerate() {
+            t.iter().enumerate().for_each(|(r, t)| columns[r * dim + j] = *t);
+        }
+        let parts: Vec<Vec<f64>> = tasks
             .par_iter()
-            .map(|&i| {
-                let b = &self.factor[i * rank..(i + 1) * rank];
-                t.chunks(rank.max(1)).map(|t| t.iter().zip(b).map(|(t, b)| t * b).sum()).collect()
+            .map(|&(first, m)| {
+                let b = &self.factor[first * rank..(first + m) * rank];
+                let mut own = vec![0.0; m * dim];
+                add_product_rows(&mut own, 1.0, b, &columns, (m, dim, rank));
+                own
             })
             .collect();
-        for (i, column) in columns.into_iter().enumerate() {
-            for (j, value) in column.into_iter().enumerate() {
-                back[[j, i]] = value;
-            }
+        let mut back = Array2::zeros(v.dim());
+        for (&(first, m), part) in tasks.iter().zip(parts) {
+            let part = ArrayView2::from_shape((m, dim), &part).expect("m rows of dim numbers");
+            back.slice_mut(s![.., first..first + m]).assign(&part.t());
         }
-        self.faces.reduce(&[0], &mut back);
+        self.faces.reduce(systems, &mut back);
         out.assign(&((&coordinates - &back) / self.ridge));
     }
 }
@@ -229,7 +248,7 @@ mod tests {
             let mut c = Array2::from_shape_fn((dim, n), |(j, i)| ((i + 2 * j) as f64 * 0.7).cos());
             faces.reduce(&[0], &mut c);
             let mut image = Array2::zeros((dim, n));
-            operator.apply(faces.expand(&c).view(), image.view_mut()).unwrap();
+            operator.apply(faces.expand(1, &c).view(), image.view_mut()).unwrap();
             faces.reduce(&[0], &mut image);
             image.scaled_add(ridge, &c);
             let mut found = Array2::zeros((dim, n));

@@ -28,12 +28,22 @@ impl Preconditioner for Identity {
     }
 }
 
+impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
+    fn update(&mut self, faces: &Faces) -> Result<(), Error> {
+        (**self).update(faces)
+    }
+
+    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) {
+        (**self).apply(systems, v, out);
+    }
+}
+
 /// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of every sample's face.
 pub(crate) trait Preconditioner {
     /// Follows new faces.
     fn update(&mut self, faces: &Faces) -> Result<(), Error>;
 
-    /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of polyhedra the one system of all
-    /// rows. Both are in the coordinates of the faces, zero beyond the free ones.
+    /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of polyhedra vectors over all
+    /// dimensions, one below the other. Both are in the coordinates of the faces, zero beyond the free ones.
     fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
 }

@@ -1,7 +1,7 @@
 //! Preconditioned conjugate gradients for (RᵀKR + λI) c = b in the free directions of every sample's face.
 //!
 //! For boxes R selects the samples strictly inside, and every dimension is a system of its own with its own scalars; for
-//! polyhedra all dimensions are one system. Systems share the products with K. The image K R c over *all* samples comes along for
+//! polyhedra all dimensions are one system, of which several with different right-hand sides may stand one below the other. Systems share the products with K. The image K R c over *all* samples comes along for
 //! nothing, since every product computes it: the line search needs it.
 
 use super::observer::Observer;
@@ -32,17 +32,18 @@ pub(crate) struct System<'a> {
     pub(crate) preconditioner: &'a dyn Preconditioner,
     pub(crate) faces: &'a Faces,
     pub(crate) ridge: f64,
+    pub(crate) decision_dim: usize,
 }
 
 impl System<'_> {
-    /// Rows that belong to one system, of `n` in all.
-    fn rows_each(&self, n: usize) -> usize {
-        if self.faces.is_separate() { 1 } else { n }
+    /// Rows that belong to one system.
+    fn rows_each(&self) -> usize {
+        if self.faces.is_separate() { 1 } else { self.decision_dim }
     }
 
     /// ‖b‖ of each system.
     pub(crate) fn norms(&self, b: &Array2<f64>) -> Vec<f64> {
-        let each = self.rows_each(b.nrows());
+        let each = self.rows_each();
         (0..b.nrows() / each).map(|c| inner(b, b, c, each).sqrt()).collect()
     }
 
@@ -55,7 +56,7 @@ impl System<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Solution, Error> {
         let shape = rhs.dim();
-        let each = self.rows_each(shape.0);
+        let each = self.rows_each();
         let mut found = Array2::zeros(shape);
         let mut image = Array2::zeros(shape);
         let norms = self.norms(&rhs);
@@ -78,7 +79,7 @@ impl System<'_> {
                 break;
             }
             let mut full = Array2::zeros(p.dim());
-            self.operator.apply(self.faces.expand(&p).view(), full.view_mut())?;
+            self.operator.apply(self.faces.expand(active.len(), &p).view(), full.view_mut())?;
             products += 1;
             let mut q = full.clone();
             self.faces.reduce(&active, &mut q);
@@ -129,7 +130,7 @@ impl System<'_> {
                 p.slice_mut(s![of(c, each), ..]).zip_mut_with(&z, |p, z| *p = z + beta * *p);
             }
         }
-        let direction = self.faces.expand(&found).into_owned();
+        let direction = self.faces.expand(norms.len(), &found).into_owned();
         Ok(Solution { direction, image, products, finished, indefinite })
     }
 }

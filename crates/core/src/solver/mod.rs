@@ -7,8 +7,9 @@ pub mod newton;
 mod observer;
 mod outcome;
 pub mod sso;
+pub mod theta;
 
 pub use newton::NewtonSettings;
 pub use observer::{BlockStep, Ignore, Iteration, Observer};
-pub use outcome::{Outcome, Status};
+pub use outcome::{LearnedTheta, Outcome, Status};
 pub use sso::SsoSettings;

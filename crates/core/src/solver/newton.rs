@@ -15,7 +15,7 @@ use super::conjugate_gradient::System;
 use super::line_search::{CoupledLine, Line, Step};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
-use crate::decision_set::{Boxes, Polyhedra, Prices, SampleSets};
+use crate::decision_set::{Boxes, Face, Polyhedra, Prices, SampleSets};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
@@ -71,7 +71,7 @@ impl NewtonSettings {
     /// The largest rank worth its cost where all `decision_dim` dimensions are one system: its matrix has rank · dimensions rows.
     pub fn coupled_rank_for(&self, n_samples: usize, decision_dim: usize) -> usize {
         let automatic = n_samples.min((COUPLED_ROWS / decision_dim).max(20));
-        self.max_rank.unwrap_or(automatic).min(n_samples)
+        self.max_rank.unwrap_or(automatic).min(automatic)
     }
 
     /// The largest rank worth its cost where K + λI is not factorised.
@@ -120,6 +120,14 @@ pub fn bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
     arrays as u64 + preconditioner
 }
 
+/// The same where all dimensions are one system, as with constraints: [`bytes`] with the faces and the preconditioner of polyhedra.
+pub fn coupled_bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
+    let arrays = 20 * n_samples * decision_dim * size_of::<f64>();
+    // Of the point, of the point being made from what the tasks found, and of the preconditioner.
+    let faces = 4 * n_samples as u64 * Face::bytes(decision_dim);
+    arrays as u64 + faces + Coupled::bytes(n_samples, rank, decision_dim)
+}
+
 /// Minimises P to `settings.tol`.
 pub fn solve(
     problem: &Problem,
@@ -156,6 +164,26 @@ pub(crate) fn solve_from(
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
     let (operator, preconditioner) = preconditioned(problem, operator, settings, seed, &mut clock)?;
+    let parts = Assembled { operator, preconditioner };
+    solve_with(problem, parts, settings, seed, (coefficients, desired), answer, &mut clock)
+}
+
+/// An operator and the preconditioner of its systems.
+pub(crate) struct Assembled<'a> {
+    pub(crate) operator: &'a dyn KernelOperator,
+    pub(crate) preconditioner: Box<dyn Preconditioner + 'a>,
+}
+
+/// As [`solve_from`], with a preconditioner that is there already.
+pub(crate) fn solve_with<'a>(
+    problem: &'a Problem,
+    Assembled { operator, preconditioner }: Assembled<'a>,
+    settings: &'a NewtonSettings,
+    seed: u64,
+    (coefficients, desired): (Array2<f64>, Array2<f64>),
+    answer: Answer,
+    clock: &mut Clock<'_>,
+) -> Result<Outcome, Error> {
     let newton = Newton {
         problem,
         operator,
@@ -168,7 +196,7 @@ pub(crate) fn solve_from(
         rescued: 0,
     };
     let start = Point::new(problem, coefficients, desired)?;
-    newton.run(start, &mut clock)
+    newton.run(start, clock)
 }
 
 /// A preconditioner for the systems of `problem`, and the operator it is of.
@@ -357,6 +385,7 @@ impl Newton<'_> {
         };
         Ok(Outcome {
             certified: best,
+            theta: None,
             prices: Prices::default(),
             status,
             iterations: self.iterations,
@@ -521,12 +550,14 @@ impl Newton<'_> {
         let eased = ridge > self.problem.ridge();
         let faces = &point.decided.faces;
         let mut rhs = image.clone();
-        let systems: Vec<usize> = (0..rhs.nrows()).collect();
+        let n_systems = if faces.is_separate() { rhs.nrows() } else { 1 };
+        let systems: Vec<usize> = (0..n_systems).collect();
         faces.reduce(&systems, &mut rhs);
         rhs = inside - rhs;
         self.preconditioner.update(faces)?;
         let preconditioner = self.preconditioner.as_ref();
-        let system = System { operator: self.operator, preconditioner, faces, ridge };
+        let decision_dim = self.problem.decision_dim();
+        let system = System { operator: self.operator, preconditioner, faces, ridge, decision_dim };
         // K_FA d_A can make the right-hand side many times larger than the residual that the step is to remove.
         let targets: Vec<f64> = system
             .norms(&rhs)

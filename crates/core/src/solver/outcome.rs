@@ -3,6 +3,7 @@
 use crate::decision_set::Prices;
 use crate::error::Error;
 use crate::problem::{Certified, Problem};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 /// Why a solver stopped. Only the certificate says how good the point is.
@@ -34,11 +35,22 @@ impl Status {
     }
 }
 
+/// θ_uu as learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedTheta {
+    /// Θ ⪰ I, decision_dim × decision_dim.
+    pub theta_uu: Array2<f64>,
+    /// The multiplier P ⪰ 0 of Θ ⪰ I in [KIO 6], of the same size.
+    pub multiplier: Array2<f64>,
+}
+
 /// A certified point and how it was reached.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Responses, coefficients, desired decisions and their certificate, recomputed by the problem.
     pub certified: Certified,
+    /// θ_uu, where it was learned.
+    pub theta: Option<LearnedTheta>,
     /// What the limits of the samples cost.
     pub prices: Prices,
     /// Why the solver stopped.

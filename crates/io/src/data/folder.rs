@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::DataRequest;
-use super::array::Found;
+use super::array::Arrays;
 use super::format::{ending, unreadable};
 use super::{hdf5, keys, npy};
 use crate::error::DataError;
@@ -12,10 +12,7 @@ use crate::error::DataError;
 /// Where Minari keeps its arrays, from the dataset's folder or from its `data` folder.
 const MINARI: [&str; 2] = ["data/main_data.hdf5", "main_data.hdf5"];
 
-pub(super) fn load(
-    path: &Path,
-    request: &DataRequest,
-) -> Result<(Found, Option<Found>), DataError> {
+pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataError> {
     if let Some(main) = MINARI.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
         return hdf5::load(&main, request);
     }
@@ -35,6 +32,12 @@ pub(super) fn load(
         return Err(DataError::UnknownFolder { path: path.to_path_buf(), found });
     }
     let chosen = keys::choose(path, &names, request, |key| names.iter().any(|n| n == key))?;
-    let read = |key: String| npy::load_array(&path.join(format!("{key}.npy")), &key);
-    Ok((read(chosen.signals)?, chosen.decisions.map(read).transpose()?))
+    let file = |key: &str| path.join(format!("{key}.npy"));
+    Arrays::gather(
+        &mut (),
+        chosen,
+        names.clone(),
+        |(), key| npy::load_array(&file(&key), &key),
+        |(), key| npy::load_tensor(&file(key), key),
+    )
 }

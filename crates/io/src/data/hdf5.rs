@@ -7,10 +7,10 @@
 use std::path::Path;
 
 use ::hdf5_pure::{Error, File, FileAccessProperties, FormatError, MetadataCacheConfig};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayD, IxDyn};
 
 use super::DataRequest;
-use super::array::Found;
+use super::array::{Arrays, Found, Tensor};
 use super::origin::Origin;
 use crate::error::{DataError, shortened};
 use guard::guarded;
@@ -24,10 +24,7 @@ mod members;
 /// Bytes of file structure kept at hand: without, every field of it is a system call.
 const METADATA_CACHE: usize = 4 << 20;
 
-pub(super) fn load(
-    path: &Path,
-    request: &DataRequest,
-) -> Result<(Found, Option<Found>), DataError> {
+pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataError> {
     let origin = Origin { path, format: "hdf5" };
     guarded(|| {
         let cached = FileAccessProperties::new()
@@ -48,23 +45,33 @@ pub(super) fn load(
 }
 
 /// Arrays at the top of the file.
-fn flat(
-    root: &Members,
-    request: &DataRequest,
-    origin: &Origin<'_>,
-) -> Result<(Found, Option<Found>), DataError> {
+fn flat(root: &Members, request: &DataRequest, origin: &Origin<'_>) -> Result<Arrays, DataError> {
     let chosen = root.choose(request, origin)?;
-    let read = |key: String| -> Result<Found, DataError> {
-        let numbers = root
-            .numbers(&key, origin)?
-            .ok_or_else(|| origin.corrupt(format!("`{key}` cannot be opened")))?;
-        let mut values = origin.reserve(&key, &numbers.shape, numbers.rows * numbers.columns)?;
+    let missing = |key: &str| origin.corrupt(format!("`{key}` cannot be opened"));
+    let read = |numbers: &dataset::Numbers, key: &str| -> Result<Vec<f64>, DataError> {
+        let mut values = origin.reserve(key, &numbers.shape, numbers.rows * numbers.columns)?;
         numbers.read_into(numbers.rows, &mut values, origin)?;
-        let values = Array2::from_shape_vec((numbers.rows, numbers.columns), values)
-            .map_err(|error| origin.corrupt(error))?;
-        Ok(Found { path: origin.path.to_path_buf(), key, values })
+        Ok(values)
     };
-    Ok((read(chosen.signals)?, chosen.decisions.map(read).transpose()?))
+    Arrays::gather(
+        &mut (),
+        chosen,
+        root.names(),
+        |(), key| {
+            let numbers = root.numbers(&key, origin)?.ok_or_else(|| missing(&key))?;
+            let shape = (numbers.rows, numbers.columns);
+            let values = Array2::from_shape_vec(shape, read(&numbers, &key)?)
+                .map_err(|error| origin.corrupt(error))?;
+            Ok(Found { path: origin.path.to_path_buf(), key, values })
+        },
+        |(), key| {
+            let numbers = root.tensor(key, origin)?.ok_or_else(|| missing(key))?;
+            let shape: Vec<usize> = numbers.shape.iter().map(|&size| size as usize).collect();
+            let values = ArrayD::from_shape_vec(IxDyn(&shape), read(&numbers, key)?)
+                .map_err(|error| origin.corrupt(error))?;
+            Ok(Tensor { path: origin.path.to_path_buf(), key, values })
+        },
+    )
 }
 
 /// The error behind a failure of the HDF5 crate.

@@ -1,7 +1,8 @@
-//! Which of a file's keys hold the signals and the decisions.
+//! Which of a file's keys hold the signals, the decisions, the weights and the constraints.
 //!
 //! `signals`/`decisions`, else `observations`/`actions`; what the request names comes first. Both
-//! pairs, or neither, is an error: guessing would train on the wrong array.
+//! pairs, or neither, is an error: guessing would train on the wrong array. Constraints have fixed
+//! names; those that are there and not asked for are listed, so that nobody overlooks them.
 
 use std::path::Path;
 
@@ -13,10 +14,17 @@ use crate::error::DataError;
 pub(super) struct Keys {
     pub signals: String,
     pub decisions: Option<String>,
+    pub weights: Option<String>,
+    /// Constraints that are there and asked for.
+    pub constraints: Vec<&'static str>,
+    /// Constraints that are there and not asked for.
+    pub unread: Vec<&'static str>,
 }
 
 const SIGNALS: [&str; 2] = ["signals", "observations"];
 const DECISIONS: [&str; 2] = ["decisions", "actions"];
+/// The arrays of constraints: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper.
+pub(super) const CONSTRAINTS: [&str; 6] = ["M", "W", "M_eq", "W_eq", "lower", "upper"];
 
 /// Chooses the keys among those `found`; `has` says whether a requested key can be served.
 pub(super) fn choose(
@@ -40,9 +48,22 @@ pub(super) fn choose(
     };
 
     let signals = named("signals", &request.signals)?;
+    let weights = named("weights", &request.weights)?;
+    let finish = |signals: String, decisions: Option<String>| {
+        // A column may be called `lower` and be a signal.
+        let taken = |name: &str| {
+            let mut keys = [Some(&signals), decisions.as_ref(), weights.as_ref()].into_iter();
+            keys.any(|key| key.is_some_and(|key| key.split(',').any(|one| one.trim() == name)))
+        };
+        let present: Vec<_> =
+            CONSTRAINTS.into_iter().filter(|name| has(name) && !taken(name)).collect();
+        let (constraints, unread) =
+            if request.wants_constraints() { (present, vec![]) } else { (vec![], present) };
+        Keys { signals, decisions, weights: weights.clone(), constraints, unread }
+    };
     if !request.want_decisions {
         let signals = signals.map_or_else(|| among(SIGNALS, SIGNALS_ONLY), Ok)?;
-        return Ok(Keys { signals, decisions: None });
+        return Ok(finish(signals, None));
     }
     let decisions = named("decisions", &request.decisions)?;
     let (signals, decisions) = match (signals, decisions) {
@@ -55,7 +76,7 @@ pub(super) fn choose(
             (SIGNALS[i].to_owned(), DECISIONS[i].to_owned())
         }
     };
-    Ok(Keys { signals, decisions: Some(decisions) })
+    Ok(finish(signals, Some(decisions)))
 }
 
 /// The words of the two ways a choice can fail.
@@ -156,9 +177,28 @@ mod tests {
 
     #[test]
     fn signals_alone_need_no_decisions() {
-        let request = DataRequest { want_decisions: false, ..DataRequest::default() };
+        let request = DataRequest::signals_only();
         assert_eq!(chosen(&["observations"], &request), Ok(("observations".to_owned(), None)));
         assert!(chosen(&["observations", "signals"], &request).is_err());
         assert!(chosen(&["actions"], &request).is_err());
+    }
+
+    #[test]
+    fn constraints_are_read_where_asked_for_and_else_reported() {
+        let keys = |found: &[&str], request: &DataRequest| {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let has = |key: &str| found.iter().any(|name| name == key);
+            let keys = choose(Path::new("f"), &found, request, has).unwrap();
+            (keys.constraints, keys.unread)
+        };
+        let found = ["signals", "decisions", "W", "M", "upper"];
+        let asked = DataRequest { constraints: true, ..DataRequest::default() };
+        assert_eq!(keys(&found, &asked), (vec!["M", "W", "upper"], vec![]));
+        assert_eq!(keys(&found, &DataRequest::default()), (vec![], vec!["M", "W", "upper"]));
+        let by_file = DataRequest { matrix: Some("m.csv".into()), ..DataRequest::default() };
+        assert_eq!(keys(&["signals", "decisions", "W"], &by_file), (vec!["W"], vec![]));
+        // A signal of that name is a signal.
+        let signals = Some("upper".to_owned());
+        assert_eq!(keys(&found, &DataRequest { signals, ..asked }), (vec!["M", "W"], vec![]));
     }
 }

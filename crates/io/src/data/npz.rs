@@ -3,13 +3,13 @@
 //! Only the entries asked for are opened, so an archive may hold anything beside them.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use ::zip::ZipArchive;
 
 use super::DataRequest;
-use super::array::Found;
+use super::array::{Arrays, Found, Tensor};
 use super::format::unreadable;
 use super::keys;
 use super::npy;
@@ -18,10 +18,7 @@ use crate::error::DataError;
 
 type Archive = ZipArchive<BufReader<File>>;
 
-pub(super) fn load(
-    path: &Path,
-    request: &DataRequest,
-) -> Result<(Found, Option<Found>), DataError> {
+pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataError> {
     let origin = Origin { path, format: "npz" };
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
     let length = file.metadata().map_err(|error| unreadable(path, error))?.len();
@@ -37,23 +34,32 @@ pub(super) fn load(
     let index = |key: &str| names.iter().position(|name| name == key);
     let chosen = keys::choose(path, &names, request, |key| index(key).is_some())?;
 
-    let mut read = |key: String| -> Result<Found, DataError> {
-        let at = index(&key).ok_or_else(|| origin.corrupt(format!("`{key}` is gone")))?;
-        let values = read_entry(&mut archive, at, length, &key, &origin)?;
-        Ok(Found { path: path.to_path_buf(), key, values })
-    };
-    let signals = read(chosen.signals)?;
-    let decisions = chosen.decisions.map(read).transpose()?;
-    Ok((signals, decisions))
+    let place = |key: &str| index(key).ok_or_else(|| origin.corrupt(format!("`{key}` is gone")));
+    Arrays::gather(
+        &mut archive,
+        chosen,
+        names.clone(),
+        |archive, key| {
+            let (entry, size) = entry(archive, place(&key)?, length, &key, &origin)?;
+            let values = npy::read(entry, size, &key, &origin)?;
+            Ok(Found { path: path.to_path_buf(), key, values })
+        },
+        |archive, key| {
+            let (entry, size) = entry(archive, place(key)?, length, key, &origin)?;
+            let values = npy::read_tensor(entry, size, key, &origin)?;
+            Ok(Tensor { path: path.to_path_buf(), key, values })
+        },
+    )
 }
 
-fn read_entry(
-    archive: &mut Archive,
+/// An entry of the archive with its size.
+fn entry<'a>(
+    archive: &'a mut Archive,
     index: usize,
     archive_length: u64,
     key: &str,
     origin: &Origin<'_>,
-) -> Result<ndarray::Array2<f64>, DataError> {
+) -> Result<(impl Read + 'a, u64), DataError> {
     let entry = archive
         .by_index(index)
         .map_err(|error| origin.corrupt(format!("array `{key}`: {error}")))?;
@@ -65,5 +71,5 @@ fn read_entry(
             "array `{key}` claims {size} bytes packed into {packed}, in a file of {archive_length}"
         )));
     }
-    npy::read(entry, size, key, origin)
+    Ok((entry, size))
 }

@@ -56,6 +56,25 @@ impl Origin<'_> {
         }
     }
 
+    /// The shape of an array of constraints: one to three axes, as rows and what each of them holds.
+    pub fn tensor_shape(&self, key: &str, shape: &[u64]) -> Result<(usize, usize), DataError> {
+        match *shape {
+            [_] | [_, _] => self.matrix_shape(key, shape),
+            [rows, inner, columns] => {
+                let row = inner
+                    .checked_mul(columns)
+                    .ok_or_else(|| self.too_large(key, shape, "more than a machine can address"))?;
+                self.matrix_shape(key, &[rows, row])
+            }
+            _ => Err(DataError::ConstraintShape {
+                path: self.path.to_path_buf(),
+                key: key.to_owned(),
+                shape: shape.to_vec(),
+                expected: "one, two or three axes".to_owned(),
+            }),
+        }
+    }
+
     pub fn too_large(&self, key: &str, shape: &[u64], detail: impl Display) -> DataError {
         DataError::TooLarge {
             path: self.path.to_path_buf(),

@@ -1,4 +1,4 @@
-//! Decisions to npz, npy or csv, whole or not at all.
+//! Decisions to npz, npy or csv, prices to npz or csv, whole or not at all.
 //!
 //! The bytes go to a temporary file in the target's folder, which takes the target's name only
 //! once everything is on disk.
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ::zip::write::SimpleFileOptions;
 use ::zip::{CompressionMethod, ZipWriter};
+use argwhy_core::decision_set::{Prices, RowLabel};
 use ndarray::ArrayView2;
 
 use super::format::ending;
@@ -29,10 +30,36 @@ pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), Da
             Some("npz") => |array, out| npz(array, out),
             Some("npy") => |array, out| npy(array, out),
             Some("csv") => |array, out| csv(array, out),
-            _ => return Err(DataError::WriteEnding { path: path.to_path_buf() }),
+            _ => {
+                let endings = ".npz, .npy or .csv";
+                return Err(DataError::WriteEnding { path: path.to_path_buf(), endings });
+            }
         };
     replace(path, |out| encode(&decisions, out))
         .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+}
+
+/// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, as `M[3]`
+/// or `upper[0]`) and how much (`price`).
+///
+/// `.csv` has these three columns, `.npz` these three arrays (int64, text, float64). On failure
+/// nothing at `path` has changed.
+pub fn write_prices(path: &Path, prices: &Prices) -> Result<(), DataError> {
+    check_prices_ending(path)?;
+    let npz = ending(path).as_deref() == Some("npz");
+    replace(path, |out| if npz { prices_npz(prices, out) } else { prices_csv(prices, out) })
+        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+}
+
+/// Whether [`write_prices`] knows the path's ending.
+pub fn check_prices_ending(path: &Path) -> Result<(), DataError> {
+    match ending(path).as_deref() {
+        Some("npz" | "csv") => Ok(()),
+        _ => {
+            let endings = ".npz or .csv";
+            Err(DataError::WriteEnding { path: path.to_path_buf(), endings })
+        }
+    }
 }
 
 /// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.
@@ -97,36 +124,80 @@ fn without_temporary_name(error: &io::Error) -> io::Error {
 }
 
 fn npz(array: &ArrayView2<f64>, out: &mut (impl Write + Seek)) -> io::Result<()> {
-    // Archives beyond 4 GiB need the long sizes; the header's length is far below the slack.
-    let large = array.len() as u64 * 8 > u64::from(u32::MAX) - (1 << 16);
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Stored)
-        .large_file(large);
     let mut archive = ZipWriter::new(Latch::new(out));
-    archive.start_file("decisions.npy", options)?;
+    archive.start_file("decisions.npy", stored(array.len() as u64 * 8))?;
     npy(array, &mut archive)?;
     archive.finish()?.into_result()
 }
 
+/// How an entry of so many bytes is stored.
+fn stored(bytes: u64) -> SimpleFileOptions {
+    // Archives beyond 4 GiB need the long sizes; the header's length is far below the slack.
+    let large = bytes > u64::from(u32::MAX) - (1 << 16);
+    SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large)
+}
+
 fn npy(array: &ArrayView2<f64>, out: &mut impl Write) -> io::Result<()> {
     let (rows, columns) = array.dim();
-    let text =
-        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    npy_header("<f8", &format!("({rows}, {columns})"), out)?;
+    blocks(array.iter().map(|value| value.to_le_bytes()), out)
+}
+
+fn npy_header(descr: &str, shape: &str, out: &mut impl Write) -> io::Result<()> {
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // Magic, version and length take 10 bytes; the numbers start at a multiple of 64.
     let padded = (10 + text.len() + 1).next_multiple_of(64) - 10;
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&(padded as u16).to_le_bytes())?;
-    writeln!(out, "{text:<width$}", width = padded - 1)?;
+    writeln!(out, "{text:<width$}", width = padded - 1)
+}
 
+/// Writes small pieces some thousand at a time.
+fn blocks(pieces: impl Iterator<Item = impl AsRef<[u8]>>, out: &mut impl Write) -> io::Result<()> {
     let mut block = Vec::with_capacity(1 << 16);
-    for value in array {
-        block.extend_from_slice(&value.to_le_bytes());
-        if block.len() == 1 << 16 {
+    for piece in pieces {
+        block.extend_from_slice(piece.as_ref());
+        if block.len() >= 1 << 16 {
             out.write_all(&block)?;
             block.clear();
         }
     }
     out.write_all(&block)
+}
+
+/// Characters of a limit's name at most: `M_eq[1073741823]`.
+const NAME: usize = 16;
+
+fn prices_npz(prices: &Prices, out: &mut (impl Write + Seek)) -> io::Result<()> {
+    let mut archive = ZipWriter::new(Latch::new(out));
+    let shape = format!("({},)", prices.len());
+    let start = |archive: &mut ZipWriter<_>, name: &str, descr: &str, size: usize| {
+        archive.start_file(format!("{name}.npy"), stored((prices.len() * size) as u64))?;
+        npy_header(descr, &shape, archive)
+    };
+    start(&mut archive, "row", "<i8", 8)?;
+    blocks(prices.samples.iter().map(|row| row.to_le_bytes()), &mut archive)?;
+    start(&mut archive, "limit", "<U16", 4 * NAME)?;
+    let name = |limit: &RowLabel| {
+        // NumPy's text: four bytes a character, zeros at the end.
+        let mut bytes = [0; 4 * NAME];
+        for (at, character) in limit.to_string().bytes().take(NAME).enumerate() {
+            bytes[4 * at] = character;
+        }
+        bytes
+    };
+    blocks(prices.limits.iter().map(name), &mut archive)?;
+    start(&mut archive, "price", "<f8", 8)?;
+    blocks(prices.values.iter().map(|price| price.to_le_bytes()), &mut archive)?;
+    archive.finish()?.into_result()
+}
+
+fn prices_csv(prices: &Prices, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "row,limit,price")?;
+    for ((row, limit), price) in prices.samples.iter().zip(&prices.limits).zip(&prices.values) {
+        writeln!(out, "{row},{limit},{price:?}")?;
+    }
+    Ok(())
 }
 
 fn csv(array: &ArrayView2<f64>, out: &mut impl Write) -> io::Result<()> {

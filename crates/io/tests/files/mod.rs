@@ -29,13 +29,13 @@ pub fn keys(signals: &str, decisions: &str) -> DataRequest {
     DataRequest {
         signals: Some(signals.to_owned()),
         decisions: Some(decisions.to_owned()),
-        want_decisions: true,
+        ..DataRequest::default()
     }
 }
 
 /// A request for signals alone.
 pub fn only(signals: &str) -> DataRequest {
-    DataRequest { signals: Some(signals.to_owned()), decisions: None, want_decisions: false }
+    DataRequest { signals: Some(signals.to_owned()), ..DataRequest::signals_only() }
 }
 
 /// A folder that lasts as long as the test.
@@ -85,6 +85,14 @@ pub fn npy(descr: &str, shape: &str, body: &[u8]) -> Vec<u8> {
     bytes.extend(text.as_bytes());
     bytes.extend(body);
     bytes
+}
+
+/// An npy file of f64 with any number of axes.
+pub fn npy_tensor(shape: &[usize], values: &[f64]) -> Vec<u8> {
+    let body: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    npy("<f8", &format!("({}{comma})", sizes.join(", ")), &body)
 }
 
 /// An npy file of f64.

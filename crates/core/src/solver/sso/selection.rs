@@ -82,12 +82,13 @@ impl Selector {
     }
 }
 
-/// Samples strictly inside their set with ‖x_i − g_i‖² above a tenth of the largest of all samples, held by a limit or not.
+/// Samples strictly inside their set with ‖Θx_i − g_i‖² above a tenth of the largest of all samples, held by a limit or not. The
+/// paper has Θ = I; inside its set x_i is optimal where the gradient Θx_i − g_i of its objective is zero.
 fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
     let (n, dim) = (problem.n_samples(), problem.decision_dim());
-    let violations: Vec<f64> = (0..n)
-        .map(|i| (0..dim).map(|j| (responses[[j, i]] - desired[[j, i]]).powi(2)).sum())
-        .collect();
+    let pulls = problem.theta_times(responses);
+    let violations: Vec<f64> =
+        (0..n).map(|i| (0..dim).map(|j| (pulls[[j, i]] - desired[[j, i]]).powi(2)).sum()).collect();
     let largest = violations.iter().copied().fold(0.0, f64::max);
     let inside = |i: usize| problem.sets().is_inside(i, &responses.column(i).to_vec());
     (0..n).filter(|&i| inside(i) && violations[i] > ABOVE * largest).collect()

@@ -55,7 +55,9 @@ impl Columns {
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         for name in &self.names {
-            let key = split_index(name).map_or(name.as_str(), |(family, _)| family);
+            let matrix = ["M", "M_eq"].into_iter().find(|key| matrix_index(name, key).is_some());
+            let family = split_index(name).map(|(family, _)| family);
+            let key = matrix.or(family).unwrap_or(name.as_str());
             if !keys.iter().any(|known| known == key) {
                 keys.push(key.to_owned());
             }
@@ -83,6 +85,63 @@ impl Columns {
             )),
             (false, true) => key.split(',').map(|one| self.exact(one.trim(), origin)).collect(),
         }
+    }
+
+    /// Whether `matrix` can be asked for the key.
+    pub fn has_matrix(&self, key: &str) -> bool {
+        self.names.iter().any(|name| matrix_index(name, key).is_some())
+    }
+
+    /// Rows and dimensions of a matrix, and its columns row by row: `M_<row>_<dimension>`, or a
+    /// plain family where it has one row.
+    pub fn matrix(
+        &self,
+        key: &str,
+        origin: &Origin<'_>,
+    ) -> Result<([usize; 2], Vec<usize>), DataError> {
+        let one_row = self.has(key);
+        if !self.has_matrix(key) {
+            let columns = self.of(key, origin)?;
+            return Ok(([1, columns.len()], columns));
+        }
+        if one_row {
+            let detail = format!(
+                "`{key}` is both one row ({key}_<dimension>) and several ({key}_<row>_<dimension>); \
+                 keep one of them"
+            );
+            return Err(wrong(origin, detail));
+        }
+        let mut places = BTreeMap::new();
+        for (column, name) in self.names.iter().enumerate() {
+            let Some(place) = matrix_index(name, key) else { continue };
+            if let Some(earlier) = places.insert(place, column) {
+                let earlier = self.name(earlier);
+                let detail = format!(
+                    "the columns `{earlier}` and `{name}` are both row {}, dimension {} of `{key}`",
+                    place.0, place.1
+                );
+                return Err(wrong(origin, detail));
+            }
+        }
+        let rows = places.keys().map(|place| place.0).max().map_or(0, |row| row as usize + 1);
+        let width = places.keys().map(|place| place.1).max().map_or(0, |d| d as usize + 1);
+        if rows.checked_mul(width) != Some(places.len()) {
+            let lacks = (0..=u32::MAX)
+                .flat_map(|row| (0..width as u32).map(move |d| (row, d)))
+                .find(|place| !places.contains_key(place))
+                .unwrap_or_default();
+            let detail = format!(
+                "`{key}` has {} columns but none for row {}, dimension {} ({key}_{}_{}); \
+                 give every row and dimension, zeros included",
+                places.len(),
+                lacks.0,
+                lacks.1,
+                lacks.0,
+                lacks.1
+            );
+            return Err(wrong(origin, detail));
+        }
+        Ok(([rows, width], places.into_values().collect()))
     }
 
     fn exact(&self, name: &str, origin: &Origin<'_>) -> Result<usize, DataError> {
@@ -136,6 +195,27 @@ fn family_index(name: &str, key: &str) -> Option<u64> {
         .unwrap_or(rest);
     if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
+
+/// `M_1_2`, `M[1][2]`, `M[1,2]` and `M.1.2` are row 1, dimension 2 of `M`.
+fn matrix_index(name: &str, key: &str) -> Option<(u32, u32)> {
+    let rest = name.strip_prefix(key)?;
+    let (row, dimension) = if let Some(inner) = rest.strip_prefix('[') {
+        let inner = inner.strip_suffix(']')?;
+        inner.split_once("][").or_else(|| inner.split_once(','))?
+    } else {
+        rest.strip_prefix('_')
+            .and_then(|rest| rest.split_once('_'))
+            .or_else(|| rest.strip_prefix('.').and_then(|rest| rest.split_once('.')))?
+    };
+    let number = |digits: &str| {
+        let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        if plain { digits.parse::<u32>().ok().filter(|n| *n < MAX_INDEX) } else { None }
+    };
+    Some((number(row)?, number(dimension.trim())?))
+}
+
+/// Rows and dimensions of a matrix in columns at most; a file has far fewer columns.
+const MAX_INDEX: u32 = 1 << 20;
 
 /// The family a column seems to belong to, and its number.
 fn split_index(name: &str) -> Option<(&str, u64)> {
@@ -196,5 +276,25 @@ mod tests {
     fn keys_are_families_and_single_columns() {
         let names = ["signals_0", "signals_1", "price", "u[0]", "x2", "3", "a_b"];
         assert_eq!(columns(&names).keys(), ["signals", "price", "u", "x", "3", "a_b"]);
+    }
+
+    #[test]
+    fn matrices_are_ordered_row_by_row_whatever_their_spelling() {
+        let matrix = |names: &[&str]| {
+            columns(names).matrix("M", &ORIGIN()).map_err(|error| error.to_string())
+        };
+        let expected = Ok(([2, 2], vec![3, 1, 0, 2]));
+        assert_eq!(matrix(&["M_1_0", "M_0_1", "M_1_1", "M_0_0", "W_0"]), expected);
+        assert_eq!(matrix(&["M[1][0]", "M[0][1]", "M[1,1]", "M.0.0"]), expected);
+        assert_eq!(matrix(&["M_1", "x", "M_0"]), Ok(([1, 2], vec![2, 0])));
+        assert!(matrix(&["M_0_0", "M_1_1", "M_0_1"]).unwrap_err().contains("(M_1_0)"));
+        assert!(matrix(&["M_0_0", "M[0][0]"]).unwrap_err().contains("both row 0, dimension 0"));
+        assert!(matrix(&["M_0_0", "M_0"]).unwrap_err().contains("keep one"));
+        // M_eq is another matrix.
+        assert!(!columns(&["M_eq_0_0", "M_eq_0"]).has_matrix("M"));
+        assert_eq!(columns(&["M_eq_0_0"]).matrix("M_eq", &ORIGIN()).unwrap().0, [1, 1]);
+        // A name cannot make room for numbers that are not there.
+        assert!(matrix(&["M_0_0", "M_1048575_1048575"]).unwrap_err().contains("(M_0_1)"));
+        assert!(!columns(&["M_0_4294967295"]).has_matrix("M"));
     }
 }

@@ -9,7 +9,7 @@ use crate::data::dtype::{Dtype, Kind};
 use crate::data::origin::Origin;
 use crate::error::{DataError, shaped, shortened};
 
-/// A dataset of real numbers in one or two dimensions, not read yet.
+/// A dataset of real numbers, not read yet: in one or two dimensions, or a part of the constraints.
 pub(super) struct Numbers {
     dataset: Dataset,
     dtype: Dtype,
@@ -25,6 +25,20 @@ const WINDOW: usize = 1 << 20;
 impl Numbers {
     /// Checks type, shape and size, before anything is allocated.
     pub fn of(dataset: Dataset, key: &str, origin: &Origin<'_>) -> Result<Self, DataError> {
+        Self::shaped_by(dataset, key, origin, |shape| origin.matrix_shape(key, shape))
+    }
+
+    /// The same for an array of one to three axes; `columns` is then all that a row holds.
+    pub fn tensor(dataset: Dataset, key: &str, origin: &Origin<'_>) -> Result<Self, DataError> {
+        Self::shaped_by(dataset, key, origin, |shape| origin.tensor_shape(key, shape))
+    }
+
+    fn shaped_by(
+        dataset: Dataset,
+        key: &str,
+        origin: &Origin<'_>,
+        rows_of: impl Fn(&[u64]) -> Result<(usize, usize), DataError>,
+    ) -> Result<Self, DataError> {
         let shape = dataset.shape().map_err(|error| failed(origin, error))?;
         let datatype = dataset.datatype().map_err(|error| failed(origin, error))?;
         let dtype = dtype_of(&datatype).ok_or_else(|| DataError::Dtype {
@@ -32,7 +46,7 @@ impl Numbers {
             key: key.to_owned(),
             dtype: shortened(&datatype.to_string()),
         })?;
-        let (rows, columns) = origin.matrix_shape(key, &shape)?;
+        let (rows, columns) = rows_of(&shape)?;
 
         // Deflate shrinks to no less than 1/1032. Beyond that (and some slack for filters of
         // constant data) the shape is damaged, or the array was never written.

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use super::dataset::Numbers;
 use super::members::Members;
 use crate::data::DataRequest;
-use crate::data::array::Found;
+use crate::data::array::{Arrays, Found};
 use crate::data::keys::Keys;
 use crate::data::origin::Origin;
 use crate::error::DataError;
@@ -29,7 +29,17 @@ pub(super) fn load(
     groups: &[(&str, &Group)],
     request: &DataRequest,
     origin: &Origin<'_>,
-) -> Result<(Found, Option<Found>), DataError> {
+) -> Result<Arrays, DataError> {
+    let unsupported = |detail: &str| {
+        let (path, detail) = (origin.path.to_path_buf(), detail.to_owned());
+        Err(DataError::Unsupported { path, detail })
+    };
+    if request.weights.is_some() {
+        return unsupported(
+            "weights inside episodes are not read; save signals, decisions and weights as arrays \
+             at the top of an HDF5 file or as npz",
+        );
+    }
     // The first pass looks at shapes alone, so that the result is allocated once.
     let mut episodes = Vec::with_capacity(groups.len());
     let mut keys: Option<Keys> = None;
@@ -43,13 +53,22 @@ pub(super) fn load(
         episodes.push(Episode::of(&members, chosen, origin)?);
     }
     let Some(keys) = keys else { return Err(origin.corrupt("it has no episodes")) };
+    // A matrix with bounds from files of their own needs nothing of the episodes.
+    let from_files = request.matrix.is_some() || request.matrix_eq.is_some();
+    if !keys.constraints.is_empty() || (request.constraints && !from_files) {
+        return unsupported(
+            "constraints inside episodes are not read; save signals, decisions, M and W as arrays \
+             at the top of an HDF5 file or as npz",
+        );
+    }
 
     let signals = join(&episodes, &keys.signals, |episode| Some(&episode.signals), origin)?;
     let decisions = keys
         .decisions
         .map(|key| join(&episodes, &key, |episode| episode.decisions.as_ref(), origin))
         .transpose()?;
-    Ok((signals, decisions))
+    let (tensors, found) = (Vec::new(), Vec::new());
+    Ok(Arrays { signals, decisions, weights: None, tensors, keys: found, unread: keys.unread })
 }
 
 struct Episode {

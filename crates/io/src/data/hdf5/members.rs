@@ -36,10 +36,10 @@ impl Members {
     }
 
     pub fn choose(&self, request: &DataRequest, origin: &Origin<'_>) -> Result<Keys, DataError> {
-        let names: Vec<String> = self.datasets.keys().cloned().collect();
-        keys::choose(origin.path, &names, request, |key| self.dataset(key).is_some()).map_err(
-            |error| self.dictionary(request).map_or(error, |key| self.not_an_array(key, origin)),
-        )
+        keys::choose(origin.path, &self.names(), request, |key| self.dataset(key).is_some())
+            .map_err(|error| {
+                self.dictionary(request).map_or(error, |key| self.not_an_array(key, origin))
+            })
     }
 
     /// A key that was looked for and is there, but as a group: a dictionary space.
@@ -69,6 +69,17 @@ impl Members {
     /// The array under a key, not read yet; `None` if there is no such key.
     pub fn numbers(&self, key: &str, origin: &Origin<'_>) -> Result<Option<Numbers>, DataError> {
         self.dataset(key).map(|dataset| Numbers::of(dataset, &self.full(key), origin)).transpose()
+    }
+
+    /// A part of the constraints, not read yet; `None` if there is no such key.
+    pub fn tensor(&self, key: &str, origin: &Origin<'_>) -> Result<Option<Numbers>, DataError> {
+        let dataset = self.dataset(key);
+        dataset.map(|dataset| Numbers::tensor(dataset, &self.full(key), origin)).transpose()
+    }
+
+    /// The names of the arrays.
+    pub fn names(&self) -> Vec<String> {
+        self.datasets.keys().cloned().collect()
     }
 
     /// The rows of an array, whatever its type.

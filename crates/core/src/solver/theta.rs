@@ -1,0 +1,573 @@
+//! Learns θ_uu = Θ ⪰ I together with the coefficients: [KIO 6], by projected Newton on Θ.
+//!
+//! Enters: a problem with Θ = I and an operator. Leaves: an outcome with Θ, its multiplier and a certificate of the whole. For fixed Θ the inner
+//! problem is (Q); with A = mean ûûᵀ, B(x) = A − mean xxᵀ and x its optimum,
+//!
+//! ```text
+//! Φ(Θ) = k‖Θ‖² + max over x of Tr(ΘB(x)) − k‖α‖²_K,        ∇Φ = 2kΘ + B(x),
+//! ∇²Φ[Ξ] = 2kΞ − mean(ẋxᵀ + xẋᵀ),      ẋ = −λRq,   (RᵀKR + λI) q = RᵀΞx.
+//! ```
+//!
+//! Any feasible x gives a lower bound with Θ_x = V max(E, 1)Vᵀ, −B(x)/(2k) = V diag(E) Vᵀ, and P_x = 2kΘ_x + B(x) ⪰ 0. The gap is a
+//! sum of nonnegative terms: that of the inner problem, k‖Θ − Θ_x‖² and Tr((Θ − I)P_x). Θ is known to √(gap/k).
+
+use super::clock::Clock;
+use super::conjugate_gradient::System;
+use super::newton::{self, Answer, Assembled, NewtonSettings};
+use super::observer::{Iteration, Observer};
+use super::outcome::{LearnedTheta, Outcome, Status};
+use crate::error::Error;
+use crate::linalg::dense::eigen;
+use crate::operator::KernelOperator;
+use crate::precond::Preconditioner;
+use crate::problem::{Certificate, Certified, Decided, Problem};
+use crate::qp::Metric;
+use ndarray::{Array1, Array2, Axis, s};
+use std::ops::ControlFlow;
+
+/// Largest decisions whose second derivative is formed; beyond, only products with it are.
+const FORMED: usize = 15;
+/// Vectors that one product with K takes while the second derivative is formed.
+const TOGETHER: usize = 96;
+/// Steps of the accelerated projected gradient method on the quadratic model, where a step is a product with a small matrix, and
+/// where it takes the solution of a system.
+const MODEL_STEPS: usize = 20_000;
+const COSTLY_MODEL_STEPS: usize = 60;
+/// Relative residual the systems of the second derivative are solved to.
+const CURVATURE_TOL: f64 = 1e-6;
+/// Products with K such a system may take.
+const CURVATURE_PRODUCTS: usize = 200;
+/// Share of the tolerance that the inner problem may use up.
+const INNER: f64 = 0.1;
+/// Relative gaps below this are beyond f64.
+const LEAST_TOL: f64 = 1e-14;
+/// Θ is wanted to this share of its size where precision allows.
+const THETA_TOL: f64 = 1e-3;
+/// Share of the predicted decrease that a step must bring.
+const ARMIJO: f64 = 1e-4;
+/// Halvings of a step at most.
+const HALVINGS: usize = 12;
+
+/// Minimises over Θ ⪰ I and the coefficients to `settings.tol`. `problem` has Θ = I.
+pub fn solve(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &NewtonSettings,
+    seed: u64,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    settings.validate()?;
+    check_precision(problem)?;
+    let mut clock = Clock::new(settings.time_limit, observer);
+    let first = Step::first(problem, operator, settings, seed, &mut clock)?;
+    // Unless Θ = I is the answer the dimensions are coupled from here on, whatever the sets are.
+    let coupled = problem.clone().coupled();
+    let solver = Learner { problem: &coupled, settings, seed, first_products: first.products };
+    let outcome = solver.run(operator, first, &mut clock)?;
+    match &outcome.theta {
+        Some(theta) => {
+            let metric = Metric::new(theta.theta_uu.view())?;
+            outcome.finished(&coupled.with_theta(metric))
+        }
+        None => outcome.finished(problem),
+    }
+}
+
+/// Bytes that learning Θ takes beside what its inner problem does.
+pub fn bytes(n_samples: usize, decision_dim: usize) -> u64 {
+    // Right-hand sides, residuals, directions, their images and what CG keeps of them.
+    (10 * vectors(decision_dim) * n_samples * size_of::<f64>()) as u64
+}
+
+/// Vectors that one product with K takes at most.
+pub fn vectors(decision_dim: usize) -> usize {
+    if decision_dim <= FORMED { TOGETHER.max(decision_dim) } else { decision_dim }
+}
+
+/// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it.
+fn check_precision(problem: &Problem) -> Result<(), Error> {
+    let k = problem.regularization();
+    let rounding = 1e-15 * problem.mean_square();
+    if rounding / (2.0 * k) > THETA_TOL {
+        return Err(Error::ThetaPrecision {
+            regularization: k,
+            least: rounding / (2.0 * THETA_TOL),
+        });
+    }
+    Ok(())
+}
+
+/// A point of the outer problem, certified.
+struct Step {
+    theta: Array2<f64>,
+    inner: Certified,
+    bound: Bound,
+    /// k‖Θ‖² + P_Θ(α).
+    primal: f64,
+    gap: f64,
+    products: usize,
+    rescued: usize,
+    status: Status,
+}
+
+/// The lower bound of feasible responses.
+struct Bound {
+    b: Array2<f64>,
+    theta_x: Array2<f64>,
+    multiplier: Array2<f64>,
+    dual: f64,
+}
+
+impl Bound {
+    fn new(problem: &Problem, inner: &Certified, energy: f64) -> Result<Self, Error> {
+        let k = problem.regularization();
+        let b = second_moment(problem.decisions().to_owned(), problem)
+            - second_moment(inner.responses.clone(), problem);
+        let theta_x = at_least_identity(&(&b / (-2.0 * k)))?;
+        let multiplier = &theta_x * (2.0 * k) + &b;
+        let dual = k * square(&theta_x) + (&theta_x * &b).sum() - energy;
+        Ok(Self { b, theta_x, multiplier, dual })
+    }
+}
+
+/// mean vvᵀ.
+fn second_moment(v: Array2<f64>, problem: &Problem) -> Array2<f64> {
+    v.dot(&v.t()) / problem.total()
+}
+
+fn square(a: &Array2<f64>) -> f64 {
+    a.iter().map(|v| v * v).sum()
+}
+
+/// The nearest matrix with no eigenvalue below one.
+fn at_least_identity(a: &Array2<f64>) -> Result<Array2<f64>, Error> {
+    let n = a.nrows();
+    let symmetric = (a + &a.t()) / 2.0;
+    let flat: Vec<f64> = symmetric.iter().copied().collect();
+    let lost =
+        || Error::Numerical { what: "the eigenvalues of theta_uu were not found".to_owned() };
+    let (vectors, values) = eigen(&flat, n).ok_or_else(lost)?;
+    if values.iter().any(|e| !e.is_finite()) {
+        return Err(lost());
+    }
+    let mut out = Array2::eye(n);
+    for (column, e) in vectors.chunks(n).zip(values).filter(|(_, e)| *e > 1.0) {
+        for i in 0..n {
+            for j in 0..n {
+                out[[i, j]] += (e - 1.0) * column[i] * column[j];
+            }
+        }
+    }
+    Ok(out)
+}
+
+impl Step {
+    /// The solution for Θ = I, by whatever way its sets allow.
+    fn first(
+        problem: &Problem,
+        operator: &dyn KernelOperator,
+        settings: &NewtonSettings,
+        seed: u64,
+        clock: &mut Clock<'_>,
+    ) -> Result<Self, Error> {
+        let own = NewtonSettings { time_limit: None, tol: inner_tol(settings.tol), ..*settings };
+        let shape = problem.decisions().dim();
+        let start = (Array2::zeros(shape), Array2::zeros(shape));
+        let mut inside = Inside(clock);
+        let answer = Answer::Coefficients;
+        let outcome =
+            newton::solve_from(problem, operator, &own, seed, start, answer, &mut inside)?;
+        Self::new(problem, Array2::eye(problem.decision_dim()), outcome)
+    }
+
+    fn new(problem: &Problem, theta: Array2<f64>, outcome: Outcome) -> Result<Self, Error> {
+        let k = problem.regularization();
+        let certificate = outcome.certified.certificate;
+        // D_Θ(x) = Tr(ΘB(x)) − energy.
+        let b = second_moment(problem.decisions().to_owned(), problem)
+            - second_moment(outcome.certified.responses.clone(), problem);
+        let energy = (&theta * &b).sum() - certificate.dual;
+        let bound = Bound::new(problem, &outcome.certified, energy)?;
+        let identity = Array2::<f64>::eye(theta.nrows());
+        let slack = ((&theta - &identity) * &bound.multiplier).sum().max(0.0);
+        let gap = certificate.gap + k * square(&(&theta - &bound.theta_x)) + slack;
+        Ok(Self {
+            primal: k * square(&theta) + certificate.primal,
+            theta,
+            inner: outcome.certified,
+            bound,
+            gap,
+            products: outcome.kernel_products,
+            rescued: outcome.rescued_decisions,
+            status: outcome.status,
+        })
+    }
+
+    fn certificate(&self, problem: &Problem) -> Certificate {
+        let (primal, dual) = (self.primal, self.primal - self.gap);
+        Certificate {
+            // The minimum of [KIO 6] is minus the saddle value.
+            objective: -self.bound.dual,
+            primal,
+            dual,
+            gap: self.gap,
+            relative_gap: problem.relative(self.gap, primal, dual),
+        }
+    }
+
+    /// How far Θ can be from the optimal one.
+    fn uncertainty(&self, problem: &Problem) -> f64 {
+        (self.gap / problem.regularization()).sqrt()
+    }
+}
+
+fn inner_tol(tol: f64) -> f64 {
+    (INNER * tol).max(LEAST_TOL)
+}
+
+struct Learner<'a> {
+    /// With its dimensions coupled.
+    problem: &'a Problem,
+    settings: &'a NewtonSettings,
+    seed: u64,
+    first_products: usize,
+}
+
+impl Learner<'_> {
+    fn run(
+        &self,
+        operator: &dyn KernelOperator,
+        first: Step,
+        clock: &mut Clock<'_>,
+    ) -> Result<Outcome, Error> {
+        let (settings, problem) = (self.settings, self.problem);
+        let (mut iterations, mut products, mut rescued) = (0, self.first_products, first.rescued);
+        let mut best = first;
+        let mut tol = inner_tol(settings.tol);
+        self.tell(&best, iterations, products, clock)?;
+        // Built when it is first needed, then kept: it follows the faces.
+        let mut parts: Option<(&dyn KernelOperator, Box<dyn Preconditioner + '_>)> = None;
+        let status = loop {
+            let relative = best.certificate(problem).relative_gap;
+            let solved = relative <= settings.tol;
+            let sure = best.uncertainty(problem) <= THETA_TOL * square(&best.theta).sqrt();
+            if solved && sure {
+                break Status::Solved;
+            }
+            clock.poll();
+            let stopped = clock.stopped.or(match best.status {
+                Status::Interrupted | Status::TimeLimit => Some(best.status),
+                _ => None,
+            });
+            if let Some(stopped) = stopped {
+                break if solved { Status::Solved } else { stopped };
+            }
+            if iterations >= settings.max_iterations {
+                break if solved { Status::Solved } else { Status::MaxIterations };
+            }
+            if parts.is_none() {
+                parts =
+                    Some(newton::preconditioned(problem, operator, settings, self.seed, clock)?);
+            }
+            let Some((operator, preconditioner)) = parts.as_mut() else {
+                unreachable!("assembled above")
+            };
+            tol = tol.min(inner_tol(0.01 * relative)).max(LEAST_TOL);
+            let own = NewtonSettings { time_limit: None, tol, ..*settings };
+            let tools = Tools { operator: *operator, preconditioner: preconditioner.as_mut(), own };
+            let (next, spent) = self.improve(&best, tools, clock)?;
+            products += spent;
+            iterations += 1;
+            let Some(next) = next else {
+                // No step is left that lowers Φ visibly.
+                break match (solved, clock.stopped) {
+                    (true, _) => Status::Solved,
+                    (false, Some(stopped)) => stopped,
+                    (false, None) => Status::Stalled,
+                };
+            };
+            rescued += next.rescued;
+            let progress = next.gap < 0.5 * best.gap;
+            if next.gap < best.gap || !solved {
+                best = next;
+            }
+            self.tell(&best, iterations, products, clock)?;
+            if solved && !progress {
+                break Status::Solved;
+            }
+        };
+        let certificate = best.certificate(problem);
+        Ok(Outcome {
+            certified: Certified { certificate, ..best.inner },
+            theta: Some(LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier }),
+            prices: crate::decision_set::Prices::default(),
+            status,
+            iterations,
+            kernel_products: products,
+            rescued_decisions: rescued,
+            seconds: clock.seconds(),
+        })
+    }
+
+    fn tell(
+        &self,
+        step: &Step,
+        iteration: usize,
+        kernel_products: usize,
+        clock: &mut Clock<'_>,
+    ) -> Result<(), Error> {
+        let c = step.certificate(self.problem);
+        let problem = self.problem.clone().with_theta(Metric::new(step.theta.view())?);
+        let decided = problem.decide(&step.inner.desired, None)?;
+        let responses = step.inner.responses.view();
+        let violations = problem.violations(responses, decided.decisions.view());
+        clock.tell(&Iteration {
+            iteration,
+            objective: c.objective,
+            primal: c.primal,
+            dual: c.dual,
+            gap: c.gap,
+            relative_gap: c.relative_gap,
+            violation: violations.into_iter().fold(0.0, f64::max),
+            free: decided.faces.free_share(problem.decision_dim()),
+            exact: true,
+            kernel_products,
+            seconds: clock.seconds(),
+            block: None,
+        });
+        Ok(())
+    }
+
+    /// One projected Newton step on Θ; none where no step lowers Φ. Also the products it took.
+    fn improve(
+        &self,
+        at: &Step,
+        tools: Tools<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<(Option<Step>, usize), Error> {
+        let k = self.problem.regularization();
+        let gradient = &at.theta * (2.0 * k) + &at.bound.b;
+        let problem = self.problem.clone().with_theta(Metric::new(at.theta.view())?);
+        let decided = problem.decide(&at.inner.desired, None)?;
+        tools.preconditioner.update(&decided.faces)?;
+        let mut curvature = Curvature { problem: &problem, decided: &decided, products: 0 };
+        let n = at.theta.nrows();
+        let target = if n <= FORMED {
+            let Some(formed) = curvature.form(&at.inner.responses, &tools, clock)? else {
+                return Ok((None, curvature.products));
+            };
+            minimise(&at.theta, &gradient, MODEL_STEPS, |v| Ok(Some(formed.times(v))))?
+        } else {
+            minimise(&at.theta, &gradient, COSTLY_MODEL_STEPS, |v| {
+                let images = curvature.times(&at.inner.responses, &[v.clone()], &tools, clock)?;
+                Ok(images.map(|mut images| images.remove(0)))
+            })?
+        };
+        let mut products = curvature.products;
+        let Some(target) = target else { return Ok((None, products)) };
+        let direction = &target - &at.theta;
+        let slope = (&direction * &gradient).sum();
+        let mut t = 1.0;
+        for _ in 0..HALVINGS {
+            let theta = at_least_identity(&(&at.theta + &(&direction * t)))?;
+            let problem = self.problem.clone().with_theta(Metric::new(theta.view())?);
+            let start = (at.inner.coefficients.clone(), at.inner.desired.clone());
+            let parts = Assembled {
+                operator: tools.operator,
+                preconditioner: Box::new(&mut *tools.preconditioner),
+            };
+            let answer = Answer::Coefficients;
+            let mut inside = Inside(clock);
+            let mut inner_clock = Clock::new(None, &mut inside);
+            let outcome = newton::solve_with(
+                &problem,
+                parts,
+                &tools.own,
+                self.seed,
+                start,
+                answer,
+                &mut inner_clock,
+            )?;
+            let step = Step::new(&problem, theta, outcome)?;
+            products += step.products;
+            // Inner solutions are inexact: what their gaps allow counts as a decrease.
+            let allowed =
+                ARMIJO * t * slope + step.inner.certificate.gap + at.inner.certificate.gap;
+            let stopped = matches!(step.status, Status::Interrupted | Status::TimeLimit);
+            if step.primal <= at.primal + allowed || step.gap < at.gap || stopped {
+                return Ok((Some(step), products));
+            }
+            t *= 0.5;
+        }
+        Ok((None, products))
+    }
+}
+
+/// What systems are solved with.
+struct Tools<'a> {
+    operator: &'a dyn KernelOperator,
+    preconditioner: &'a mut dyn Preconditioner,
+    own: NewtonSettings,
+}
+
+/// ∇²Φ at a point.
+struct Curvature<'a> {
+    problem: &'a Problem,
+    decided: &'a Decided,
+    products: usize,
+}
+
+/// ∇²Φ as a matrix over the entries i ≥ j of a symmetric matrix, those off the diagonal times √2.
+struct Formed {
+    matrix: Array2<f64>,
+    n: usize,
+}
+
+fn pairs(n: usize) -> Vec<(usize, usize)> {
+    (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).collect()
+}
+
+/// A symmetric matrix as a vector with the same inner products.
+fn pack(a: &Array2<f64>) -> Array1<f64> {
+    let entry =
+        |(i, j): (usize, usize)| if i == j { a[[i, j]] } else { a[[i, j]] * 2.0_f64.sqrt() };
+    pairs(a.nrows()).into_iter().map(entry).collect()
+}
+
+fn unpack(v: &Array1<f64>, n: usize) -> Array2<f64> {
+    let mut a = Array2::zeros((n, n));
+    for ((i, j), v) in pairs(n).into_iter().zip(v) {
+        let value = if i == j { *v } else { v / 2.0_f64.sqrt() };
+        a[[i, j]] = value;
+        a[[j, i]] = value;
+    }
+    a
+}
+
+impl Formed {
+    fn times(&self, v: &Array2<f64>) -> Array2<f64> {
+        unpack(&self.matrix.dot(&pack(v)), self.n)
+    }
+}
+
+impl Curvature<'_> {
+    /// ∇²Φ[Ξ] for several Ξ; none where it was interrupted.
+    fn times(
+        &mut self,
+        x: &Array2<f64>,
+        directions: &[Array2<f64>],
+        tools: &Tools<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Vec<Array2<f64>>>, Error> {
+        let (problem, faces) = (self.problem, &self.decided.faces);
+        let (n, n_samples) = x.dim();
+        let systems: Vec<usize> = (0..directions.len()).collect();
+        let mut rhs = Array2::zeros((directions.len() * n, n_samples));
+        for (mut part, xi) in rhs.axis_chunks_iter_mut(Axis(0), n).into_iter().zip(directions) {
+            part.assign(&xi.dot(x));
+        }
+        faces.reduce(&systems, &mut rhs);
+        let ridge = problem.ridge();
+        let system = System {
+            operator: tools.operator,
+            preconditioner: &*tools.preconditioner,
+            faces,
+            ridge,
+            decision_dim: n,
+        };
+        let targets: Vec<f64> = system.norms(&rhs).iter().map(|b| CURVATURE_TOL * b).collect();
+        let solution = system.solve(rhs, &targets, CURVATURE_PRODUCTS, clock)?;
+        self.products += solution.products;
+        if !solution.finished {
+            return Ok(None);
+        }
+        let images = directions.iter().enumerate().map(|(at, xi)| {
+            let q = solution.direction.slice(s![at * n..(at + 1) * n, ..]);
+            // −ẋ/λ = Rq.
+            let cross = q.dot(&x.t()) * (ridge / problem.total());
+            xi * (2.0 * problem.regularization()) + &cross + cross.t()
+        });
+        Ok(Some(images.collect()))
+    }
+
+    fn form(
+        &mut self,
+        x: &Array2<f64>,
+        tools: &Tools<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Formed>, Error> {
+        let n = x.nrows();
+        let size = n * (n + 1) / 2;
+        let basis: Vec<Array2<f64>> = (0..size)
+            .map(|at| {
+                let mut unit = Array1::zeros(size);
+                unit[at] = 1.0;
+                unpack(&unit, n)
+            })
+            .collect();
+        let mut matrix = Array2::zeros((size, size));
+        for (group, part) in basis.chunks((TOGETHER / n).max(1)).enumerate() {
+            let Some(images) = self.times(x, part, tools, clock)? else { return Ok(None) };
+            for (at, image) in images.iter().enumerate() {
+                let column = group * (TOGETHER / n).max(1) + at;
+                matrix.column_mut(column).assign(&pack(image));
+            }
+        }
+        let matrix = (&matrix + &matrix.t()) / 2.0;
+        Ok(Some(Formed { matrix, n }))
+    }
+}
+
+/// argmin over T ⪰ I of ⟨∇, T − Θ⟩ + ½⟨T − Θ, ∇²(T − Θ)⟩, by accelerated projected gradients with restarts. `curvature` multiplies with ∇²; none
+/// of it where it was interrupted.
+fn minimise(
+    theta: &Array2<f64>,
+    gradient: &Array2<f64>,
+    max_steps: usize,
+    mut curvature: impl FnMut(&Array2<f64>) -> Result<Option<Array2<f64>>, Error>,
+) -> Result<Option<Array2<f64>>, Error> {
+    let n = theta.nrows();
+    // The largest eigenvalue of ∇², by the power method.
+    let mut v = Array2::from_shape_fn((n, n), |(i, j)| {
+        f64::from(u8::from(i == j)) + 0.1 * ((i + j) as f64).sin()
+    });
+    let mut largest = 0.0_f64;
+    for _ in 0..if max_steps == MODEL_STEPS { 50 } else { 6 } {
+        v /= square(&v).sqrt();
+        let Some(image) = curvature(&v)? else { return Ok(None) };
+        largest = largest.max(square(&image).sqrt());
+        v = image;
+    }
+    if largest == 0.0 || !largest.is_finite() {
+        return Ok(Some(theta.clone()));
+    }
+    let step = 1.0 / (1.05 * largest);
+    let (mut t, mut y, mut momentum) = (theta.clone(), theta.clone(), 1.0_f64);
+    for _ in 0..max_steps {
+        let Some(image) = curvature(&(&y - theta))? else { return Ok(None) };
+        let next = at_least_identity(&(&y - &((gradient + &image) * step)))?;
+        let change = &next - &t;
+        // A step uphill from where the momentum has led: start it anew.
+        if ((&y - &next) * &change).sum() > 0.0 {
+            momentum = 1.0;
+        }
+        let following = f64::midpoint(1.0, (1.0 + 4.0 * momentum * momentum).sqrt());
+        y = &next + &(&change * ((momentum - 1.0) / following));
+        momentum = following;
+        let small = square(&change).sqrt() <= 1e-13 * square(&next).sqrt();
+        t = next;
+        if small {
+            break;
+        }
+    }
+    Ok(Some(t))
+}
+
+/// The inner solver asks whether to go on, and reports to nobody.
+struct Inside<'a, 'b>(&'a mut Clock<'b>);
+
+impl Observer for Inside<'_, '_> {
+    fn poll(&mut self) -> ControlFlow<()> {
+        if self.0.poll() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

@@ -1,0 +1,220 @@
+//! Constraints as files hold them → [`Constraints`], checked against the samples they belong to.
+//!
+//! `M`, `W`: M·u ≤ W; `M_eq`, `W_eq`: M_eq·u = W_eq; `lower`, `upper`. Each is for all samples or
+//! has one entry a sample along its first axis. Everything that can be wrong with a value or a
+//! shape is found here, where file, key and row are known.
+
+use std::path::{Path, PathBuf};
+
+use argwhy_core::Constraints;
+use ndarray::{ArrayD, Axis, Dimension};
+
+use super::DataRequest;
+use super::array::Tensor;
+use super::matrix::SharedMatrix;
+use crate::error::DataError;
+
+/// Puts the arrays found in the data and the matrices of files of their own together.
+///
+/// `sizes`: samples, and the length of a decision where it is known.
+pub(super) fn assemble(
+    path: &Path,
+    tensors: Vec<Tensor>,
+    keys: Vec<String>,
+    request: &DataRequest,
+    sizes: (usize, Option<usize>),
+) -> Result<Constraints, DataError> {
+    let mut parts = Parts { path, tensors, sizes };
+    for (file, equal) in [(&request.matrix, false), (&request.matrix_eq, true)] {
+        if let Some(file) = file {
+            parts.share(SharedMatrix::load(file, equal)?, equal)?;
+        }
+    }
+    if parts.tensors.is_empty() {
+        return Err(DataError::ConstraintsAbsent { path: path.to_path_buf(), found: keys });
+    }
+    let mut constraints = Constraints::new();
+    let built = |built: Result<Constraints, argwhy_core::Error>| {
+        built.map_err(|source| DataError::Constraints { path: path.to_path_buf(), source })
+    };
+    if let Some((matrix, bound)) = parts.rows("M", "W")? {
+        constraints = built(constraints.with_inequalities(matrix, bound))?;
+    }
+    if let Some((matrix, bound)) = parts.rows("M_eq", "W_eq")? {
+        constraints = built(constraints.with_equalities(matrix, bound))?;
+    }
+    if let Some(lower) = parts.side("lower")? {
+        constraints = built(constraints.with_lower(lower))?;
+    }
+    if let Some(upper) = parts.side("upper")? {
+        constraints = built(constraints.with_upper(upper))?;
+    }
+    Ok(constraints)
+}
+
+struct Parts<'a> {
+    path: &'a Path,
+    tensors: Vec<Tensor>,
+    /// Samples, and the length of a decision where it is known.
+    sizes: (usize, Option<usize>),
+}
+
+impl Parts<'_> {
+    fn take(&mut self, key: &str) -> Option<Tensor> {
+        let at = self.tensors.iter().position(|tensor| tensor.key == key)?;
+        Some(self.tensors.swap_remove(at))
+    }
+
+    /// Adds a matrix of a file of its own, with its bound where the data has none.
+    fn share(&mut self, shared: SharedMatrix, equal: bool) -> Result<(), DataError> {
+        let (key, beside) = if equal { ("M_eq", "W_eq") } else { ("M", "W") };
+        if self.tensors.iter().any(|tensor| tensor.key == key) {
+            let (path, file) = (self.path.to_path_buf(), shared.path);
+            return Err(DataError::MatrixTwice { path, file, key });
+        }
+        let has_bound = self.tensors.iter().any(|tensor| tensor.key == beside);
+        if !has_bound {
+            let Some(bound) = shared.bound else {
+                let (path, file) = (self.path.to_path_buf(), shared.path);
+                return Err(DataError::BoundAbsent { path, file, key, bound: beside });
+            };
+            let values = bound.into_dyn();
+            self.tensors.push(Tensor { path: shared.path.clone(), key: beside, values });
+        }
+        let values = shared.matrix.into_dyn();
+        self.tensors.push(Tensor { path: shared.path, key, values });
+        Ok(())
+    }
+
+    /// A matrix with its bound.
+    fn rows(
+        &mut self,
+        matrix_key: &'static str,
+        bound_key: &'static str,
+    ) -> Result<Option<(ArrayD<f64>, ArrayD<f64>)>, DataError> {
+        let (matrix, mut bound) = match (self.take(matrix_key), self.take(bound_key)) {
+            (None, None) => return Ok(None),
+            (Some(matrix), Some(bound)) => (matrix, bound),
+            (matrix, _) => {
+                let (has, lacks) = if matrix.is_some() {
+                    (matrix_key, bound_key)
+                } else {
+                    (bound_key, matrix_key)
+                };
+                return Err(DataError::Half { path: self.path.to_path_buf(), has, lacks });
+            }
+        };
+        let (n_samples, decision_dim) = self.sizes;
+        if !(2..=3).contains(&matrix.values.ndim()) {
+            return Err(
+                matrix.wrong_shape("rows × decision dimensions, or one such matrix a sample")
+            );
+        }
+        let &[.., n_rows, width] = matrix.values.shape() else { unreachable!("at least two axes") };
+        // One row and one bound a sample, written as a list.
+        if bound.values.ndim() == 1 && n_rows == 1 && bound.values.len() == n_samples {
+            bound.values.insert_axis_inplace(Axis(1));
+        }
+        if !(1..=2).contains(&bound.values.ndim()) {
+            return Err(bound.wrong_shape("one number a row, or one such list a sample"));
+        }
+        let n_bounds = bound.values.shape().last().copied().unwrap_or(0);
+        if n_rows != n_bounds || n_rows == 0 {
+            return Err(DataError::ConstraintRows {
+                path: self.path.to_path_buf(),
+                matrix: matrix_key,
+                rows: n_rows,
+                bound: bound_key,
+                bounds: n_bounds,
+            });
+        }
+        matrix.check_samples(2, n_samples)?;
+        bound.check_samples(1, n_samples)?;
+        matrix.check_width(width, decision_dim)?;
+        let equal = matrix_key == "M_eq";
+        matrix.check_values(f64::is_finite, "every entry of a matrix is a finite number")?;
+        bound.check_values(
+            |v| v.is_finite() || (!equal && v == f64::INFINITY),
+            if equal {
+                "an equality needs a finite number"
+            } else {
+                "a bound is a number, or inf for no limit"
+            },
+        )?;
+        Ok(Some((matrix.values, bound.values)))
+    }
+
+    /// One side of the limits, dimension by dimension.
+    fn side(&mut self, key: &'static str) -> Result<Option<ArrayD<f64>>, DataError> {
+        let Some(mut side) = self.take(key) else { return Ok(None) };
+        let (n_samples, decision_dim) = self.sizes;
+        // One dimension and one limit a sample, written as a list.
+        if side.values.ndim() == 1 && decision_dim == Some(1) && side.values.len() == n_samples {
+            side.values.insert_axis_inplace(Axis(1));
+        }
+        if !(1..=2).contains(&side.values.ndim()) {
+            return Err(side.wrong_shape("one number a dimension, or one such list a sample"));
+        }
+        side.check_samples(1, n_samples)?;
+        side.check_width(side.values.shape().last().copied().unwrap_or(0), decision_dim)?;
+        let (none, allowed) = if key == "lower" {
+            (f64::NEG_INFINITY, "a lower limit is a number, or -inf for none")
+        } else {
+            (f64::INFINITY, "an upper limit is a number, or inf for none")
+        };
+        side.check_values(|v| v.is_finite() || v == none, allowed)?;
+        Ok(Some(side.values))
+    }
+}
+
+impl Tensor {
+    fn owner(&self) -> (PathBuf, String) {
+        (self.path.clone(), self.key.to_owned())
+    }
+
+    fn shape(&self) -> Vec<u64> {
+        self.values.shape().iter().map(|&size| size as u64).collect()
+    }
+
+    fn wrong_shape(&self, expected: &str) -> DataError {
+        let ((path, key), shape) = (self.owner(), self.shape());
+        DataError::ConstraintShape { path, key, shape, expected: expected.to_owned() }
+    }
+
+    /// With one axis more than a set needs, the first must count the samples (or be one, for all).
+    fn check_samples(&self, axes_of_one: usize, n_samples: usize) -> Result<(), DataError> {
+        if self.values.ndim() > axes_of_one && ![1, n_samples].contains(&self.values.shape()[0]) {
+            let expected =
+                format!("one entry for each of {n_samples} samples along the first axis");
+            return Err(self.wrong_shape(&expected));
+        }
+        Ok(())
+    }
+
+    fn check_width(&self, width: usize, decision_dim: Option<usize>) -> Result<(), DataError> {
+        match decision_dim {
+            Some(decision_dim) if decision_dim != width => {
+                let (path, key) = self.owner();
+                Err(DataError::ConstraintWidth { path, key, width, decision_dim })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_values(&self, fine: impl Fn(f64) -> bool, why: &'static str) -> Result<(), DataError> {
+        let Some((place, &value)) = self.values.indexed_iter().find(|(_, value)| !fine(**value))
+        else {
+            return Ok(());
+        };
+        let (path, key) = self.owner();
+        let axes_of_one = if ["M", "M_eq"].contains(&self.key) { 2 } else { 1 };
+        let place = place.slice();
+        let (row, inner) = if place.len() > axes_of_one && self.values.shape()[0] > 1 {
+            (Some(place[0]), &place[1..])
+        } else {
+            (None, &place[place.len() - axes_of_one..])
+        };
+        let entry = inner.iter().map(|index| format!("[{index}]")).collect();
+        Err(DataError::ConstraintValue { path, key, entry, row, value, why })
+    }
+}

@@ -1,0 +1,75 @@
+//! A matrix that all samples share, in a file of its own.
+//!
+//! In: a csv file with a header, or an npy file: rows × decision_dim. Out: the matrix and, where a
+//! csv file has a column `W` (for equalities `W_eq`), its bound.
+
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array1, Array2, Axis, Ix1, Ix2};
+
+use super::csv;
+use super::format::{self, Format};
+use super::npy;
+use crate::error::DataError;
+
+/// M with its bound where the file has one, or M_eq.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedMatrix {
+    /// The file.
+    pub path: PathBuf,
+    /// rows × decision_dim, finite.
+    pub matrix: Array2<f64>,
+    /// rows; infinite where there is no limit.
+    pub bound: Option<Array1<f64>>,
+}
+
+impl SharedMatrix {
+    /// Reads `M` with `W`, or for `equal` `M_eq` with `W_eq`.
+    pub fn load(path: &Path, equal: bool) -> Result<Self, DataError> {
+        let (key, beside) = if equal { ("M_eq", "W_eq") } else { ("M", "W") };
+        let (matrix, bound) = match format::detect(path)? {
+            Format::Csv => csv::load_table(path, b',', key, beside)?,
+            Format::Tsv => csv::load_table(path, b'\t', key, beside)?,
+            Format::Npy => (from_npy(path, key)?, None),
+            Format::Npz | Format::Hdf5 | Format::Folder => {
+                return Err(DataError::Unsupported {
+                    path: path.to_path_buf(),
+                    detail: format!(
+                        "a matrix for all rows is a csv file with a header or an npy file; give \
+                         one of these, or put `{key}` beside the signals and use --constraints"
+                    ),
+                });
+            }
+        };
+        matrix.check()?;
+        let bound = bound
+            .map(|bound| {
+                if bound.values.ncols() == 1 {
+                    return Ok(bound.values.index_axis_move(Axis(1), 0));
+                }
+                Err(DataError::Columns {
+                    path: path.to_path_buf(),
+                    detail: format!("`{beside}` has several columns; one bound a row is needed"),
+                })
+            })
+            .transpose()?;
+        Ok(Self { path: path.to_path_buf(), matrix: matrix.values, bound })
+    }
+}
+
+/// rows × decision_dim, or a list of decision_dim numbers: one row.
+fn from_npy(path: &Path, key: &'static str) -> Result<super::Found, DataError> {
+    let tensor = npy::load_tensor(path, key)?;
+    let shape: Vec<u64> = tensor.values.shape().iter().map(|&size| size as u64).collect();
+    let values = match tensor.values.ndim() {
+        1 => tensor.values.into_dimensionality::<Ix1>().map(|row| row.insert_axis(Axis(0))),
+        _ => tensor.values.into_dimensionality::<Ix2>(),
+    };
+    let values = values.map_err(|_| DataError::ConstraintShape {
+        path: path.to_path_buf(),
+        key: key.to_owned(),
+        shape,
+        expected: "rows × decision dimensions, the same for all samples".to_owned(),
+    })?;
+    Ok(super::Found { path: path.to_path_buf(), key: key.to_owned(), values })
+}
