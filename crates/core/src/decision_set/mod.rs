@@ -112,7 +112,7 @@ pub fn admit(
     }
     let mut all: Vec<_> = decisions.rows_mut().into_iter().collect();
     // The largest distance in units of the limits' scale, the dimension it is seen in, and the decision.
-    let distances: Vec<Result<(f64, usize, Vec<f64>), Error>> = all
+    let distances: Vec<Result<_, Error>> = all
         .par_iter_mut()
         .enumerate()
         .map(|(i, decision)| {

@@ -484,7 +484,7 @@ impl Polyhedra {
             match label {
                 RowLabel::Equality(row) => of(equalities, row),
                 RowLabel::Inequality(row) => of(inequalities, row),
-                RowLabel::Lower(at) => f64::from(u8::from(at as usize == j)) * -1.0,
+                RowLabel::Lower(at) => -f64::from(u8::from(at as usize == j)),
                 RowLabel::Upper(at) => f64::from(u8::from(at as usize == j)),
             }
         };
