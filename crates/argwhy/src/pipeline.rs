@@ -108,8 +108,11 @@ impl Pipeline {
         let mut recorded = settings.clone();
         recorded.constraints |= data.constraints().is_some();
         if settings.wants_constraints() && data.constraints().is_none() {
-            let what = "the data set has none";
-            return Err(Error::Core(argwhy_core::Error::ConstraintsMissing { what }));
+            return Err(Error::Core(argwhy_core::Error::Setting {
+                name: "constraints",
+                found: "asked for, but the data set has none".to_owned(),
+                allowed: "true for a data set with constraints",
+            }));
         }
         if settings.weights.is_some() && data.weights().is_none() {
             let what = "weights are asked for, but the data set has none".to_owned();
@@ -226,5 +229,38 @@ impl Fit {
     /// The settings of the fit.
     pub fn settings(&self) -> &FitSettings {
         &self.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, array};
+
+    #[test]
+    fn settings_and_data_agree_about_constraints_and_weights() {
+        let wave = |i: usize, j: usize| ((i * 3 + j) as f64 * 0.7).sin();
+        let plain = || {
+            let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
+            let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
+            Dataset::new(signals, decisions).unwrap()
+        };
+        let refused = |settings: FitSettings| {
+            Pipeline::new(settings).unwrap().fit(&plain()).unwrap_err().to_string()
+        };
+        let default = FitSettings::default;
+        for settings in [
+            FitSettings { constraints: true, ..default() },
+            FitSettings { matrix: Some("m.csv".into()), ..default() },
+        ] {
+            assert!(refused(settings).contains("the data set has none"));
+        }
+        let weighted = FitSettings { weights: Some("w".to_owned()), ..default() };
+        assert!(refused(weighted).contains("weights"));
+        let given = Constraints::new().with_inequalities(array![[1.0]], array![9.0]).unwrap();
+        let data = plain().with_constraints(given).unwrap();
+        let fit = Pipeline::new(default()).unwrap().fit(&data).unwrap();
+        // What was in force is recorded, whoever asked for it.
+        assert!(fit.settings().constraints && fit.model.constrained);
     }
 }

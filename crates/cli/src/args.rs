@@ -66,6 +66,7 @@ pub struct FitArgs {
 /// Everything `fit` can be told, on the command line or in a config file.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct FitOptions {
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]

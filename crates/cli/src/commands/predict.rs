@@ -164,13 +164,16 @@ impl Question {
     }
 }
 
+/// M with W, or M_eq with W_eq.
+type MatrixAndBound = (Array2<f64>, Array1<f64>);
+
 /// A line's matrix and bound, each from the shared file where the line has none.
 fn rows(
     names: (&str, &str),
     matrix: Option<&[Vec<f64>]>,
     bound: Option<Array1<f64>>,
     shared: Option<&SharedMatrix>,
-) -> Result<Option<(Array2<f64>, Array1<f64>)>, String> {
+) -> Result<Option<MatrixAndBound>, String> {
     let matrix = match (matrix, shared) {
         (Some(_), Some(shared)) => {
             let (name, file) = (names.0, shared.path.display());
