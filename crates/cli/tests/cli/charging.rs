@@ -97,6 +97,36 @@ fn files_are_tables_and_decisions_keep_the_limits_in_them() {
 }
 
 #[test]
+fn the_commands_it_prints_give_the_same_decisions_and_prices() {
+    let folder = Folder::new();
+    folder.run(["demo", "charging", "--nights", "100", "-q", "-o", "."]).exits(0);
+    let before = ["decisions.csv", "prices.csv"].map(|file| (file, folder.bytes(file)));
+    for (file, _) in &before {
+        std::fs::remove_file(folder.path(file)).unwrap();
+    }
+    std::fs::remove_file(folder.path("depot.argwhy")).unwrap();
+    let readme = folder.text("README.txt");
+    let commands: Vec<&str> =
+        readme.lines().filter_map(|line| line.strip_prefix("argwhy ")).collect();
+    assert_eq!(commands.len(), 3);
+    for command in commands {
+        // As a shell splits it: quotes hold words together.
+        let words: Vec<String> = command
+            .split('"')
+            .enumerate()
+            .flat_map(|(i, part)| match i % 2 {
+                0 => part.split_whitespace().map(str::to_owned).collect(),
+                _ => vec![part.to_owned()],
+            })
+            .collect();
+        folder.run(words).exits(0);
+    }
+    for (file, bytes) in before {
+        assert_eq!(folder.bytes(file), bytes, "{file}");
+    }
+}
+
+#[test]
 fn a_second_run_writes_the_same_tables() {
     let folder = Folder::new();
     for out in ["a", "b"] {
