@@ -5,14 +5,14 @@ use crate::machine::peak_memory_bytes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
-use argwhy_core::features::FeatureMap;
+use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, sso, theta,
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, primal, sso, theta,
 };
-use argwhy_core::{Constraints, Dataset, Model};
+use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -146,6 +146,11 @@ impl Pipeline {
             coupled,
             learns_theta,
         };
+        if settings.primal {
+            let constrained = given.is_some();
+            let task = Plain { problem, set, constrained, sizes, outside, rows, recorded };
+            return self.fit_plain(data, task, start, progress);
+        }
         let mut plan = Plan::new(settings, sizes)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
@@ -197,6 +202,48 @@ impl Pipeline {
             signals: signals.view(),
             rows: &numbers,
         };
+        let mut model = Model::from_outcome(&problem, &outcome, parts);
+        model.record.peak_memory_bytes = peak_memory_bytes();
+        Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
+    }
+}
+
+/// What a fit in the primal starts from.
+struct Plain {
+    problem: Problem,
+    set: DecisionSet,
+    constrained: bool,
+    sizes: Sizes,
+    outside: Outside,
+    rows: Vec<usize>,
+    /// The settings to keep with the model.
+    recorded: FitSettings,
+}
+
+impl Pipeline {
+    /// Weights of features instead of coefficients of samples. Features are computed as they are needed; signals stay where they are.
+    fn fit_plain(
+        &self,
+        data: &Dataset,
+        task: Plain,
+        start: Instant,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let settings = &self.settings;
+        let Plain { problem, set, constrained, sizes, outside, rows, recorded } = task;
+        let plan = Plan::primal(settings, sizes)?;
+        let features =
+            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
+        let kernel = settings.kernel_for(features.n_features())?;
+        progress.on_plan(&plan, &sizes, &outside);
+        let design = Design::new(&features, data.signals())?
+            .with_rows(&rows)
+            .with_intercept(settings.intercept);
+        let own = settings.primal_solver();
+        let mut outcome = primal::solve(&problem, &design, &own, &mut Forward(progress))?;
+        outcome.seconds = start.elapsed().as_secs_f64();
+        let parts =
+            Parts { features, kernel, set, constrained, signals: data.signals(), rows: &[] };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })

@@ -3,7 +3,7 @@
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
 use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
 use argwhy_core::solver::sso::Initialization;
-use argwhy_core::solver::{NewtonSettings, newton, theta};
+use argwhy_core::solver::{NewtonSettings, newton, primal, theta};
 use argwhy_core::{Error, Kernel};
 use ndarray::{Array2, ArrayView2};
 use serde::Serialize;
@@ -58,6 +58,8 @@ pub struct Plan {
     pub limit_bytes: u64,
     /// Rough time expected, in seconds.
     pub seconds: f64,
+    /// Whether weights of features are solved for: there are no kernel values then, and no preconditioner.
+    pub primal: bool,
 }
 
 /// The program itself, its threads' stacks, and what the allocator keeps.
@@ -66,6 +68,8 @@ const PROCESS_BYTES: u64 = 28 << 20;
 const LEAST_RANK: usize = 32;
 /// Products with the kernel matrix that a fit usually takes.
 const USUAL_PRODUCTS: f64 = 80.0;
+/// Passes over all features that a fit in the primal usually takes.
+const USUAL_PASSES: f64 = 14.0;
 
 impl Plan {
     /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
@@ -104,6 +108,7 @@ impl Plan {
             memory_bytes: memory(precision, kind, rank),
             limit_bytes: limit,
             seconds: 0.0,
+            primal: false,
         };
         let kinds: &[OperatorKind] = match settings.operator {
             OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
@@ -146,6 +151,41 @@ impl Plan {
                 .to_string(),
             n_samples: sizes.n_samples,
             n_features: sizes.n_features,
+        })
+    }
+
+    /// The plan of a fit in the primal. Fails where it does not keep the memory limit.
+    pub fn primal(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
+        let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features, .. } = sizes;
+        let n_weights = n_features + usize::from(settings.intercept);
+        // Signals stay where they were loaded; samples are known by their row.
+        let numbers = n_loaded * (signal_dim + decision_dim)
+            + n_samples * (decision_dim + 1)
+            + sizes.set_numbers;
+        let memory_bytes = PROCESS_BYTES
+            + (numbers * size_of::<f64>()) as u64
+            + primal::bytes(n_samples, decision_dim, n_weights, sizes.coupled);
+        let limit_bytes = settings.memory.0;
+        if memory_bytes > limit_bytes {
+            return Err(Error::Memory {
+                limit: settings.memory.to_string(),
+                least: MemorySize(memory_bytes.next_multiple_of(1 << 20)).to_string(),
+                n_samples,
+                n_features,
+            });
+        }
+        let (n, d, m) = (n_samples as f64, n_weights as f64, decision_dim as f64);
+        let blocks = if sizes.coupled { m * (m + 1.0) / 2.0 } else { m };
+        let flops = n * d * (USUAL_PASSES * (3.0 + m) + (1.0 + blocks) * d / 4.0);
+        Ok(Self {
+            operator: OperatorKind::Tiled,
+            n_together: n_samples,
+            precision: Precision::F64,
+            max_rank: 0,
+            memory_bytes,
+            limit_bytes,
+            seconds: flops / (2e9 * rayon::current_num_threads() as f64),
+            primal: true,
         })
     }
 
@@ -295,6 +335,22 @@ mod tests {
         let more = memory("rbf + matern32") - memory("rbf");
         assert!((packed..packed + packed / 50).contains(&more), "{more} {packed}");
         assert_eq!(memory("2*rbf"), memory("rbf"));
+    }
+
+    #[test]
+    fn the_primal_grows_with_samples_not_with_their_square() {
+        let settings = |memory: &str| FitSettings {
+            kernel: "linear".parse().unwrap(),
+            primal: true,
+            ..with(memory, OperatorChoice::Auto)
+        };
+        let plan = Plan::primal(&settings("2GiB"), sizes(1_000_000)).unwrap();
+        assert!(plan.primal && plan.memory_bytes < 1 << 30, "{plan:?}");
+        let coupled = Sizes { coupled: true, ..sizes(20_000) };
+        let Err(Error::Memory { least, .. }) = Plan::primal(&settings("1MiB"), coupled) else {
+            panic!("1 MiB is not enough")
+        };
+        assert!(Plan::primal(&settings(&least), coupled).is_ok(), "{least}");
     }
 
     #[test]

@@ -15,12 +15,16 @@ use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
 use argwhy_core::features::{Expansion, FeatureSettings, Normalization};
 use argwhy_core::operator::Precision;
 use argwhy_core::solver::sso::{Initialization, Selection};
-use argwhy_core::solver::{NewtonSettings, SsoSettings};
+use argwhy_core::solver::{NewtonSettings, PrimalSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Settings of a fit.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, by its name on the command line"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FitSettings {
@@ -40,6 +44,10 @@ pub struct FitSettings {
     pub offset: Option<f64>,
     /// What each feature is divided by before the kernel sees it, one number a feature; none means by nothing.
     pub length_scales: Option<Numbers>,
+    /// Whether the linear kernel has an intercept: aᵀb + 1.
+    pub intercept: bool,
+    /// Whether to solve for the weights of the features instead of coefficients of the samples; for the linear kernel.
+    pub primal: bool,
     /// One lower and one upper limit for all dimensions.
     pub bounds: Option<Numbers>,
     /// Lower limits, one a dimension.
@@ -103,6 +111,8 @@ impl Default for FitSettings {
             degree: None,
             offset: None,
             length_scales: None,
+            intercept: false,
+            primal: false,
             bounds: None,
             lower: None,
             upper: None,
@@ -234,7 +244,73 @@ impl FitSettings {
             );
         }
         self.validate_kernel()?;
+        self.validate_plain()?;
         self.newton().validate()
+    }
+
+    /// That the linear kernel is there for what only it can do, and that nothing is said which would be ignored.
+    fn validate_plain(&self) -> Result<(), Error> {
+        let linear = self.kernel == KernelKind::Linear.into()
+            || self.kernel == KernelChoice::Given(Kernel::Linear);
+        let setting = |name, found: &str, allowed| {
+            Err(Error::Setting { name, found: found.to_owned(), allowed })
+        };
+        if self.intercept && !linear {
+            return setting(
+                "intercept",
+                "asked for with another kernel than linear",
+                "--kernel linear --intercept; in sums, add polynomial(degree=1, gamma=1, offset=1) in place of linear",
+            );
+        }
+        if !self.primal {
+            return Ok(());
+        }
+        if !linear {
+            return setting(
+                "primal",
+                "asked for with another kernel than linear",
+                "--kernel linear --primal; other kernels have no weights to solve for, so leave --primal out for them",
+            );
+        }
+        if self.solver == SolverKind::Sso {
+            return setting(
+                "solver",
+                "sso, together with primal",
+                "newton: without coefficients of samples there are no blocks; leave out --primal or --solver sso",
+            );
+        }
+        if self.theta == ThetaChoice::Learn {
+            return setting(
+                "theta",
+                "learn, together with primal",
+                "identity: theta_uu is learned in the dual only; leave out --primal or --theta learn",
+            );
+        }
+        if self.operator != OperatorChoice::Auto {
+            return setting(
+                "operator",
+                "given, together with primal",
+                "nothing: the primal has no kernel matrix; leave out --primal or --operator",
+            );
+        }
+        if self.length_scales.is_some() {
+            return setting(
+                "length-scales",
+                "given, together with primal",
+                "nothing: scale the signals, or leave out --primal",
+            );
+        }
+        Ok(())
+    }
+
+    /// The primal solver's part.
+    pub fn primal_solver(&self) -> PrimalSettings {
+        let default = PrimalSettings::default();
+        PrimalSettings {
+            tol: self.tol,
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            time_limit: self.time_limit,
+        }
     }
 
     /// Whether constraints come with the data, in any way.
@@ -267,7 +343,10 @@ impl FitSettings {
     fn unchecked_kernel(&self, n_features: usize) -> Kernel {
         let shared =
             Parameters { gamma: Some(self.gamma), degree: self.degree, offset: self.offset };
-        let kernel = self.kernel.kernel(n_features, shared);
+        let kernel = match self.kernel.kernel(n_features, shared) {
+            Kernel::Linear if self.intercept => Kernel::linear_with_intercept(),
+            kernel => kernel,
+        };
         match &self.length_scales {
             None => kernel,
             Some(Numbers(length_scales)) => Kernel::Anisotropic {
@@ -398,6 +477,7 @@ mod tests {
         let default = FitSettings::default;
         let bounds = |text: &str| Some(text.parse().unwrap());
         let kernel = |text: &str| text.parse::<KernelChoice>().unwrap();
+        let plain = || FitSettings { primal: true, kernel: KernelKind::Linear.into(), ..default() };
         for (settings, name) in [
             (FitSettings { regularization: 0.0, ..default() }, "regularization"),
             (FitSettings { clip: f64::NAN, ..default() }, "clip"),
@@ -436,6 +516,17 @@ mod tests {
                 "length-scales",
             ),
             (FitSettings { kernel: kernel("0*rbf"), ..default() }, "weight"),
+            (FitSettings { primal: true, ..default() }, "--kernel linear"),
+            (FitSettings { intercept: true, ..default() }, "--kernel linear"),
+            (
+                FitSettings { intercept: true, kernel: kernel("rbf + linear"), ..default() },
+                "polynomial(degree=1",
+            ),
+            (FitSettings { primal: true, kernel: kernel("0.5*linear"), ..default() }, "primal"),
+            (FitSettings { solver: SolverKind::Sso, ..plain() }, "sso"),
+            (FitSettings { theta: ThetaChoice::Learn, ..plain() }, "theta"),
+            (FitSettings { operator: OperatorChoice::Tiled, ..plain() }, "operator"),
+            (FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() }, "length-scales"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),
             (FitSettings { bounds: bounds("1,-1"), ..default() }, "lower limit"),
             (FitSettings { bounds: bounds("0,1"), unbounded: true, ..default() }, "limits"),
@@ -444,5 +535,9 @@ mod tests {
             assert!(message.contains(name), "{message}");
         }
         default().validate().unwrap();
+        plain().validate().unwrap();
+        FitSettings { kernel: Kernel::Linear.into(), intercept: true, ..plain() }
+            .validate()
+            .unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use crate::args::{FitArgs, FitOptions};
 use crate::error::CliError;
 use argwhy::FitSettings;
-use argwhy::settings::SolverKind;
+use argwhy::settings::{KernelKind, SolverKind};
 use std::fs;
 use std::path::Path;
 
@@ -39,9 +39,12 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         file.gamma = file.gamma.filter(|_| kernel.takes("gamma"));
         file.degree = file.degree.filter(|_| kernel.takes("degree"));
         file.offset = file.offset.filter(|_| kernel.takes("offset"));
+        let linear = *kernel == KernelKind::Linear.into();
+        (file.primal, file.intercept) = (file.primal && linear, file.intercept && linear);
     }
     let flags =
         (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
+    let (intercept, primal) = (line.intercept || file.intercept, line.primal || file.primal);
     let constraints = line.constraints || file.constraints;
     let merged = either!(
         line,
@@ -82,7 +85,8 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         trace,
         report
     );
-    FitOptions { unbounded: flags.0, json: flags.1, quiet: flags.2, constraints, ..merged }
+    let (unbounded, json, quiet) = flags;
+    FitOptions { unbounded, json, quiet, constraints, intercept, primal, ..merged }
 }
 
 /// Settings with every option filled in.
@@ -98,6 +102,8 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
         degree: o.degree.or(default.degree),
         offset: o.offset.or(default.offset),
         length_scales: o.length_scales.or(default.length_scales),
+        intercept: o.intercept,
+        primal: o.primal,
         bounds: o.bounds,
         lower: o.lower,
         upper: o.upper,
@@ -127,8 +133,14 @@ pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
     Ok(settings)
 }
 
-/// Refuses options of SSO where another solver would ignore them.
+/// Refuses options of SSO where another solver would ignore them, and those of the kernel matrix where there is none.
 pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliError> {
+    if merged.primal && line.precision.is_some() {
+        return Err(CliError::Usage(
+            "--precision is about kernel values, and --primal has none: it computes in f64; leave one of them out"
+                .to_owned(),
+        ));
+    }
     let sso = merged.solver == Some(SolverKind::Sso);
     let said = [
         ("--block", line.block.is_some()),
@@ -178,6 +190,13 @@ mod tests {
         assert_eq!((with("linear").degree, with("linear").gamma), (None, Gamma::Auto));
         assert_eq!(with("rbf + polynomial").degree, Some(2));
         assert_eq!(with("rbf").length_scales.unwrap().0, [1.0, 2.0]);
+        let plain = |kernel: &str| {
+            let line = FitOptions { kernel: kernel.parse().ok(), ..FitOptions::default() };
+            let text = "kernel = \"linear\"\nprimal = true\nintercept = true";
+            let settings = settings(&merge(line, file(text))).unwrap();
+            (settings.primal, settings.intercept)
+        };
+        assert_eq!((plain("linear"), plain("rbf")), ((true, true), (false, false)));
     }
 
     #[test]
@@ -212,8 +231,16 @@ mod tests {
             weights: Some("counts".to_owned()),
             ..FitSettings::default()
         };
-        let text = toml::to_string(&stored).unwrap();
-        assert_eq!(settings(&file(&text)).unwrap(), stored);
+        let plain = FitSettings {
+            kernel: "linear".parse().unwrap(),
+            intercept: true,
+            primal: true,
+            ..FitSettings::default()
+        };
+        for stored in [stored, plain] {
+            let text = toml::to_string(&stored).unwrap();
+            assert_eq!(settings(&file(&text)).unwrap(), stored);
+        }
     }
 
     #[test]

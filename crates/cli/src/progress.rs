@@ -121,10 +121,15 @@ impl Progress for Follow {
             argwhy::core::operator::Precision::F32 => "f32",
             argwhy::core::operator::Precision::F64 => "f64",
         };
+        let way = if plan.primal {
+            "weights of features, no kernel".to_owned()
+        } else {
+            format!("kernel {how} in {precision}")
+        };
         say(
             self.quiet,
             format_args!(
-                "fitting {} samples, {} features, {} decision dimensions; kernel {how} in {precision}, {} of {} memory, about {}",
+                "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}",
                 sizes.n_samples,
                 sizes.n_features,
                 sizes.decision_dim,

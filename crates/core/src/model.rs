@@ -11,7 +11,8 @@ use crate::solver::{Outcome, Status};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-/// A fitted kernel model: g(s) = Σ κ(s, ŝ_i) α_i over the samples that carry weight, and the set decisions are taken from.
+/// A fitted model and the set decisions are taken from: g(s) = Σ κ(s, ŝ_i) α_i over the samples that carry weight, or, for plain inverse
+/// optimization, g(s) = Vᵀφ(s) with explicit weights and no samples at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Signals to features, with the statistics of the training data.
@@ -24,6 +25,9 @@ pub struct Model {
     pub constrained: bool,
     /// θ_uu, where it is not the identity.
     pub theta: Option<LearnedTheta>,
+    /// V of a plain model, n_features × decision_dim, one row more where κ is aᵀb + 1: that of the intercept. Nothing is in the lists
+    /// of support then, nor in that of prices, which would outweigh the model: they follow from V and the data.
+    pub weights: Option<Array2<f64>>,
     /// Signals of the samples with a coefficient that is not zero, n_support × signal_dim.
     pub support_signals: Array2<f64>,
     /// Their α, n_support × decision_dim.
@@ -74,30 +78,37 @@ pub struct FitRecord {
 }
 
 impl Model {
-    /// Cuts the samples without weight and keeps the rest.
+    /// Cuts the samples without weight and keeps the rest; of an outcome with explicit weights, those alone.
     pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {
         let Parts { features, kernel, set, constrained, signals, rows } = parts;
         let coefficients = outcome.certified.coefficients.t();
+        let plain = outcome.weights.is_some();
         let support: Vec<usize> = coefficients
             .rows()
             .into_iter()
             .enumerate()
-            .filter(|(_, row)| row.iter().any(|a| *a != 0.0))
+            .filter(|(_, row)| !plain && row.iter().any(|a| *a != 0.0))
             .map(|(i, _)| i)
             .collect();
+        let prices = if plain {
+            Prices::default()
+        } else {
+            Prices {
+                samples: outcome.prices.samples.iter().map(|&i| rows[i as usize]).collect(),
+                ..outcome.prices.clone()
+            }
+        };
         Self {
             features,
             kernel,
             set,
             constrained,
             theta: outcome.theta.clone(),
+            weights: outcome.weights.as_ref().map(|v| v.t().as_standard_layout().into_owned()),
             support_signals: signals.select(Axis(0), &support),
             coefficients: coefficients.select(Axis(0), &support).as_standard_layout().into_owned(),
             support_rows: support.iter().map(|&i| rows[i]).collect(),
-            prices: Prices {
-                samples: outcome.prices.samples.iter().map(|&i| rows[i as usize]).collect(),
-                ..outcome.prices.clone()
-            },
+            prices,
             record: FitRecord {
                 status: outcome.status,
                 n_samples: problem.n_samples(),
@@ -157,6 +168,9 @@ impl Model {
                 return Err(Error::NotFinite { what, row, column, value: *value });
             }
         }
+        if let Some(weights) = &self.weights {
+            self.validate_weights(weights)?;
+        }
         if let Some(theta) = &self.theta {
             for (what, part) in
                 [("theta_uu", &theta.theta_uu), ("its multiplier", &theta.multiplier)]
@@ -168,5 +182,48 @@ impl Model {
             }
         }
         self.metric().map(drop)
+    }
+
+    /// Whether the weights fit the features and the kernel they stand for.
+    fn validate_weights(&self, weights: &Array2<f64>) -> Result<(), Error> {
+        let n_features = self.features.n_features();
+        let expected = match self.kernel {
+            Kernel::Linear => n_features,
+            _ if self.kernel == Kernel::linear_with_intercept() => n_features + 1,
+            _ => {
+                return Err(Error::Setting {
+                    name: "weights",
+                    found: format!("given for the kernel {}", self.kernel),
+                    allowed: "weights for the linear kernel only",
+                });
+            }
+        };
+        if weights.nrows() != expected {
+            let (left, left_rows, right_rows) = ("weights", weights.nrows(), expected);
+            return Err(Error::RowCount { left, left_rows, right: "the feature map", right_rows });
+        }
+        if weights.ncols() != self.decision_dim() {
+            let (expected, found) = (self.decision_dim(), weights.ncols());
+            return Err(Error::Width { what: "weights", owner: "the model", expected, found });
+        }
+        if self.n_support() > 0 {
+            let (left, left_rows) = ("support rows of a model with weights", self.n_support());
+            return Err(Error::RowCount { left, left_rows, right: "such a model", right_rows: 0 });
+        }
+        match weights.indexed_iter().find(|(_, v)| !v.is_finite()) {
+            Some(((row, column), &value)) => {
+                Err(Error::NotFinite { what: "weights", row, column, value })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What each weight of a plain model belongs to: `1`, `s0`, `s0*s1`, and `intercept` where there is one.
+    pub fn weight_names(&self) -> Vec<String> {
+        let mut names = self.features.names();
+        if self.weights.as_ref().is_some_and(|weights| weights.nrows() > names.len()) {
+            names.push("intercept".to_owned());
+        }
+        names
     }
 }

@@ -36,6 +36,8 @@ pub struct Predictor {
     support: Samples<f64>,
     /// The faster way for signals whose features are not clipped, where model and kernel allow it.
     quadratic: Option<QuadraticSupport>,
+    /// V of a plain model, row by row; its last row is an intercept's where there is one more than features.
+    weights: Option<Array2<f64>>,
     /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the support.
     coefficients: Aligned<f64>,
     isa: Isa,
@@ -85,6 +87,7 @@ impl Predictor {
             metric: model.metric()?,
             support,
             quadratic,
+            weights: model.weights.clone(),
             coefficients,
             isa: Isa::detect(),
         };
@@ -230,6 +233,10 @@ impl Predictor {
         }
         let row = scratch.features.row_mut(0).into_slice().expect("a row is contiguous");
         self.features.write(ArrayView1::from(signal), row);
+        if let Some(weights) = &self.weights {
+            combine(weights, row, out);
+            return Ok(());
+        }
         let rows = match &self.quadratic {
             Some(support) if !self.features.is_clipped(row.iter()) => {
                 support.write_row(&self.features, row, &mut scratch.polynomials, 0);
@@ -334,6 +341,13 @@ impl Predictor {
         for (signal, mut row) in signals.rows().into_iter().zip(features.rows_mut()) {
             self.features.write(signal, row.as_slice_mut().expect("a row is contiguous"));
         }
+        if let Some(weights) = &self.weights {
+            for (z, mut out) in features.rows().into_iter().zip(out.rows_mut()) {
+                let z = z.to_slice().expect("a row is contiguous");
+                combine(weights, z, out.as_slice_mut().expect("a row is contiguous"));
+            }
+            return;
+        }
         // Which way a row goes depends on the row alone, so its bits do not depend on its neighbours.
         let (fast, slow): (Vec<usize>, Vec<usize>) = (0..signals.nrows()).partition(|&i| {
             self.quadratic.is_some() && !self.features.is_clipped(features.row(i).iter())
@@ -420,6 +434,14 @@ impl Predictor {
     }
 }
 
+/// g = Vᵀφ, feature by feature.
+fn combine(weights: &Array2<f64>, features: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    for (weights, z) in weights.rows().into_iter().zip(features.iter().chain(&[1.0])) {
+        out.iter_mut().zip(weights).for_each(|(g, w)| *g += w * z);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,6 +475,7 @@ mod tests {
             set: DecisionSet::bounds(2, -0.8, 0.9).unwrap(),
             constrained: false,
             theta: None,
+            weights: None,
             prices: Prices::default(),
             coefficients: Array2::from_shape_fn((n, 2), |(i, j)| ((i + 3 * j) as f64).cos()),
             support_rows: (0..n as u64).collect(),
@@ -529,6 +552,46 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Explicit weights V = Φᵀα decide as the samples they came from, alone and in batches to the same bits.
+    #[test]
+    fn weights_stand_for_samples() {
+        for (kernel, intercept) in
+            [(Kernel::Linear, false), (Kernel::linear_with_intercept(), true)]
+        {
+            let mut sampled = model(kernel, 3.0, 40);
+            sampled.coefficients *= 1e-2;
+            let mut phi = sampled.features.transform(sampled.support_signals.view()).unwrap();
+            if intercept {
+                phi.push_column(ndarray::Array1::ones(40).view()).unwrap();
+            }
+            let plain = Model {
+                weights: Some(phi.t().dot(&sampled.coefficients).as_standard_layout().into_owned()),
+                support_signals: Array2::zeros((0, 4)),
+                coefficients: Array2::zeros((0, 2)),
+                support_rows: Vec::new(),
+                ..sampled.clone()
+            };
+            let signals = Array2::from_shape_fn((300, 4), |(i, j)| ((i * 5 + j) as f64).cos());
+            let expected = Predictor::new(&sampled).unwrap().predict(signals.view()).unwrap();
+            let predictor = Predictor::new(&plain).unwrap();
+            let found = predictor.predict(signals.view()).unwrap();
+            assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
+            assert!(found.iter().any(|u| *u != 0.9 && *u != -0.8));
+            let mut scratch = predictor.scratch();
+            for (signal, together) in signals.rows().into_iter().zip(found.rows()) {
+                let mut alone = [0.0; 2];
+                predictor.decide(&signal.to_vec(), &mut scratch, &mut alone).unwrap();
+                assert_eq!(together.to_vec(), alone);
+            }
+            assert_eq!(plain.weight_names().len(), 15 + usize::from(intercept));
+            let other = Model { kernel: Kernel::Rbf { gamma: 1.0 }, ..plain.clone() };
+            assert!(matches!(Predictor::new(&other), Err(Error::Setting { name: "weights", .. })));
+            let wide = plain.weights.as_ref().map(|w| Array2::zeros((w.nrows() + 1, 2)));
+            let wide = Model { weights: wide, ..plain };
+            assert!(matches!(Predictor::new(&wide), Err(Error::RowCount { left: "weights", .. })));
         }
     }
 }

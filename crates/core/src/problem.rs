@@ -256,6 +256,11 @@ impl Problem {
         self.regularization * self.total
     }
 
+    /// √w, where samples have weights.
+    pub(crate) fn roots(&self) -> Option<&[f64]> {
+        self.roots.as_deref()
+    }
+
     /// What relative gaps refer to at these bounds.
     pub(crate) fn scale(&self, primal: f64, dual: f64) -> f64 {
         self.scale.unwrap_or_else(|| primal.abs().max(dual.abs()).max(1e-12 * self.mean_square))
@@ -408,6 +413,12 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Array2<f64>,
     ) -> f64 {
+        let norm = dot(slice(coefficients), slice(desired)) - self.offset_product(coefficients);
+        self.regularization * norm + self.mean_loss(desired, decided)
+    }
+
+    /// (1/N) Σ ℓ_i: how much better X(g_i) is than the expert's decision, by the objective of g.
+    fn mean_loss(&self, desired: &Array2<f64>, decided: &Array2<f64>) -> f64 {
         let loss = if self.metric.is_identity() {
             let (u, g, y) = (slice(&self.decisions), slice(desired), slice(decided));
             sum_over(u.len(), |at| {
@@ -417,8 +428,7 @@ impl Problem {
         } else {
             sum_over(desired.len(), self.gap_terms(&self.decisions, desired, decided))
         };
-        let norm = dot(slice(coefficients), slice(desired)) - self.offset_product(coefficients);
-        self.regularization * norm + loss / self.total
+        loss / self.total
     }
 
     /// gap / max(|P|, |D|, 1e-12 · mean ûᵀΘû).
@@ -509,6 +519,24 @@ impl Problem {
         let primal = self.primal(coefficients, desired, decided);
         let dual = self.mean_square - objective;
         let gap = self.mean_gap(responses, desired, decided);
+        Certificate { objective, primal, dual, gap, relative_gap: self.relative(gap, primal, dual) }
+    }
+
+    /// The certificate of explicit weights V (decision_dim × n_features) with the responses x = X(g), g = VΦᵀ, from the definitions and
+    /// without a kernel: ‖(û−x)/λ‖²_K is ‖V_x‖² for `own` V_x = (û−x)Φ/λ. Every δ_i is zero, and the gap is k‖V − V_x‖².
+    pub(crate) fn certificate_of_weights(
+        &self,
+        weights: &Array2<f64>,
+        own: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Array2<f64>,
+    ) -> Certificate {
+        let square = |v: &Array2<f64>| dot(slice(v), slice(v));
+        let responses = dot(slice(decided), slice(&self.theta_times(decided)));
+        let objective = responses / self.total + self.regularization * square(own);
+        let primal = self.regularization * square(weights) + self.mean_loss(desired, decided);
+        let dual = self.mean_square - objective;
+        let gap = self.regularization * square(&(weights - own));
         Certificate { objective, primal, dual, gap, relative_gap: self.relative(gap, primal, dual) }
     }
 

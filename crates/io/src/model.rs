@@ -234,6 +234,7 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         .theta
         .as_ref()
         .map(|theta| (doubles(&mut theta.theta_uu.iter()), doubles(&mut theta.multiplier.iter())));
+    let weights = model.weights.as_ref().map(|weights| doubles(&mut weights.iter()));
     let mut tensors = vec![
         ("coefficients", Dtype::F64, vec![n, model.coefficients.ncols()], &coefficients),
         ("price_limits", Dtype::U32, vec![n_prices], &price_limits),
@@ -245,6 +246,9 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
     if let Some((theta_uu, multiplier)) = &theta {
         tensors.push(("theta_multiplier", Dtype::F64, vec![dim, dim], multiplier));
         tensors.push(("theta_uu", Dtype::F64, vec![dim, dim], theta_uu));
+    }
+    if let (Some(bytes), Some(weights)) = (&weights, &model.weights) {
+        tensors.push(("weights", Dtype::F64, vec![weights.nrows(), weights.ncols()], bytes));
     }
     let mut views = Vec::new();
     for (name, dtype, shape, bytes) in tensors {
@@ -291,12 +295,14 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     } else {
         Prices::default()
     };
+    let weights = if has("weights") { Some(matrix(&tensor("weights")?)?) } else { None };
     let model = Model {
         features: metadata.features,
         kernel: metadata.kernel,
         set: metadata.decision_set,
         constrained: metadata.constrained,
         theta,
+        weights,
         prices,
         support_signals: matrix(&tensor("support_signals")?)?,
         coefficients: matrix(&tensor("coefficients")?)?,

@@ -34,6 +34,7 @@ fn model(
         kernel: Kernel::Rbf { gamma: 1.0 / 6.0 },
         set: DecisionSet::Box(BoxLimits::new(lower, upper).unwrap()),
         constrained: true,
+        weights: None,
         theta: Some(LearnedTheta { theta_uu: 1.5 * &identity, multiplier: 0.1 * identity }),
         prices: Prices {
             samples: vec![0, 0, 7],
@@ -104,6 +105,37 @@ fn every_truncation_and_extension_is_refused() {
         let mut swapped = whole.clone();
         swapped.swap(at, at + 1);
         assert!(swapped == whole || decode_model(&swapped).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn a_plain_model_is_read_back_bit_for_bit() {
+    for (kernel, rows) in [(Kernel::Linear, 6), (Kernel::linear_with_intercept(), 7)] {
+        let weights =
+            Array2::from_shape_fn((rows, 2), |(k, j)| (k as f64 + 0.1) / (j as f64 - 3.0));
+        let empty = model(
+            Array2::zeros((0, 2)),
+            Array2::zeros((0, 2)),
+            vec![-1.0, -f64::INFINITY],
+            vec![f64::INFINITY, 0.3],
+        );
+        let plain = Model {
+            kernel: kernel.clone(),
+            weights: Some(weights),
+            prices: Prices::default(),
+            ..empty
+        };
+        let bytes = encode_model(&plain, &settings()).unwrap();
+        assert_eq!(decode_model(&bytes).unwrap().model, plain);
+        // Weights of another length, or beside samples, are damage.
+        let wide = Model { weights: Some(Array2::zeros((rows + 1, 2))), ..plain.clone() };
+        let both = Model { weights: plain.weights.clone(), kernel, ..small() };
+        for wrong in [wide, both] {
+            let bytes = encode_model(&wrong, &settings()).unwrap();
+            assert!(
+                matches!(decode_model(&bytes), Err(Problem::Damaged(why)) if why.contains("weights"))
+            );
+        }
     }
 }
 

@@ -126,11 +126,14 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     if args.json {
         print_json(&speed)?;
     } else {
+        let kind = match &model.weights {
+            Some(weights) => format!("{} × {} weights", weights.nrows(), weights.ncols()),
+            None => format!("{} support points", speed.n_support),
+        };
         print(&format!(
-            "{} support points, {} features, {} on {} threads\n\
+            "{kind}, {} features, {} on {} threads\n\
              one decision        {:.1} µs median, {:.1} p90, {:.1} p99, {:.1} largest of {SINGLE}\n\
              {} at once       {:.2} µs of one core each, {:.0} a second on all cores\n",
-            speed.n_support,
             speed.feature_dim,
             speed.isa,
             speed.threads,

@@ -133,15 +133,15 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             "stalled: no step closes the gap further (try a larger --tol or -k)".to_owned()
         }
     };
+    let products = match &fit.model.weights {
+        Some(_) => String::new(),
+        None => format!(", {} kernel products", record.kernel_products),
+    };
     say(
         quiet,
         format_args!(
-            "{verdict}: objective {:.8}, relative gap {:.1e}, {} steps, {} kernel products, {:.2} s",
-            certificate.objective,
-            certificate.relative_gap,
-            record.iterations,
-            record.kernel_products,
-            record.seconds,
+            "{verdict}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
+            certificate.objective, certificate.relative_gap, record.iterations, record.seconds,
         ),
     );
     if let Some(bound) = pages::prediction_bound(&fit.model) {
@@ -177,13 +177,9 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             ),
         );
     }
-    say(
-        quiet,
-        format_args!(
-            "{} of {} samples carry weight; model saved to {}",
-            fit.model.n_support(),
-            record.n_samples,
-            path.display(),
-        ),
-    );
+    let size = match &fit.model.weights {
+        Some(weights) => format!("{} × {} weights", weights.nrows(), weights.ncols()),
+        None => format!("{} of {} samples carry weight", fit.model.n_support(), record.n_samples),
+    };
+    say(quiet, format_args!("{size}; model saved to {}", path.display()));
 }

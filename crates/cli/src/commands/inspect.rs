@@ -6,9 +6,10 @@ use crate::args::InspectArgs;
 use crate::error::CliError;
 use crate::prices::{Held, by_limit};
 use crate::{End, pages};
-use argwhy::Kernel;
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
+use argwhy::{Kernel, Model};
+use ndarray::Array2;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -27,10 +28,44 @@ struct Inspection {
     constrained: bool,
     /// Limits that hold training decisions, the most frequent first.
     prices: Vec<Held>,
+    /// Of a plain linear model: the weights of each feature, one a decision dimension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weights: Option<Vec<Weights>>,
     version: String,
 }
 
-/// Limits listed for people.
+#[derive(Serialize)]
+struct Weights {
+    feature: String,
+    values: Vec<f64>,
+}
+
+/// The features with the largest weights, a line each.
+fn weights_table(model: &Model, weights: &Array2<f64>) -> String {
+    let names = model.weight_names();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    let size = |k: usize| weights.row(k).dot(&weights.row(k));
+    order.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
+    let mut text = format!("{:<18}{:<12}", "largest weights", "feature");
+    // Writing to a string cannot fail.
+    for j in 0..weights.ncols() {
+        let _ = write!(text, "{:>12}", format!("u{j}"));
+    }
+    text.push('\n');
+    for &k in order.iter().take(LISTED) {
+        let _ = write!(text, "{:<18}{:<12}", "", names[k]);
+        for value in weights.row(k) {
+            let _ = write!(text, "{:>12}", format!("{value:.4e}"));
+        }
+        text.push('\n');
+    }
+    if order.len() > LISTED {
+        let _ = writeln!(text, "{:<18}and {} more (--json has all)", "", order.len() - LISTED);
+    }
+    text
+}
+
+/// Limits, or weights, listed for people.
 const LISTED: usize = 20;
 
 pub fn run(args: &InspectArgs) -> Result<End, CliError> {
@@ -40,6 +75,12 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     }
     let stored = argwhy::load_model(&args.model)?;
     let model = &stored.model;
+    if args.prices.is_some() && model.weights.is_some() {
+        return Err(CliError::Usage(format!(
+            "a plain model keeps no prices of its training samples; `argwhy predict {} DATA --prices FILE` computes them",
+            args.model.display()
+        )));
+    }
     if let Some(path) = &args.prices {
         write_prices(path, &model.prices)?;
     }
@@ -56,6 +97,11 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             signal_dim: model.features.signal_dim(),
             decision_set: model.set.clone(),
             support_rows: model.support_rows.clone(),
+            weights: model.weights.as_ref().map(|weights| {
+                let rows = weights.rows().into_iter().map(|row| row.to_vec());
+                let named = model.weight_names().into_iter().zip(rows);
+                named.map(|(feature, values)| Weights { feature, values }).collect()
+            }),
             constrained: model.constrained,
             prices: held,
             version: stored.version,
@@ -74,12 +120,25 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     line("primal, dual", &format!("{:.10}, {:.10}", c.primal, c.dual));
     line("gap", &format!("{:.2e} (relative {:.2e})", c.gap, c.relative_gap));
     line("regularization", &record.regularization);
-    line("samples", &format!("{}, {} carry weight", record.n_samples, model.n_support()));
+    match &model.weights {
+        Some(_) => line("samples", &record.n_samples),
+        None => {
+            line("samples", &format!("{}, {} carry weight", record.n_samples, model.n_support()));
+        }
+    }
     line(
         "signals",
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
-    line("kernel", &model.kernel);
+    match &model.weights {
+        Some(weights) => {
+            let intercept = weights.nrows() > model.features.n_features();
+            let with = if intercept { " and an intercept" } else { "" };
+            let what = format!("plain linear, weights of the normalised features{with}");
+            line("model", &what);
+        }
+        None => line("kernel", &model.kernel),
+    }
     if let Some(theta) = &model.theta {
         for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
             let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();
@@ -101,15 +160,21 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     line(
         "fit",
         &format!(
-            "{} steps, {} kernel products, {:.2} s, peak memory {}",
+            "{} steps{}, {:.2} s, peak memory {}",
             record.iterations,
-            record.kernel_products,
+            match &model.weights {
+                Some(_) => String::new(),
+                None => format!(", {} kernel products", record.kernel_products),
+            },
             record.seconds,
             record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
         ),
     );
     line("written by", &format!("argwhy {}", stored.version));
     line("settings", &stored.settings);
+    if let Some(weights) = &model.weights {
+        text.push_str(&weights_table(model, weights));
+    }
     if !held.is_empty() {
         text.push_str(&table(&held));
     }

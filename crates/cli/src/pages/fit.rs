@@ -35,7 +35,7 @@ pub fn page(
             .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)
-            .section(sections::prices(&fit.model)?)
+            .section(sections::prices(fit)?)
             .section(sections::weights(fit)?)
             .section(sections::settings(fit))
             .footer(format!("argwhy {}", env!("CARGO_PKG_VERSION")))

@@ -8,7 +8,7 @@ use crate::report::{
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::settings::MemorySize;
 use argwhy::{Fit, Model};
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 /// Header: what was fitted, whether it is solved, and the numbers people ask for first.
 pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
@@ -28,20 +28,30 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
         number(c.primal),
         c.relative_gap
     );
+    let (size_name, size, of) = match &fit.model.weights {
+        Some(weights) => {
+            ("Weights", weights.len().to_string(), format!("from {} samples", record.n_samples))
+        }
+        None => (
+            "Samples with weight",
+            fit.model.n_support().to_string(),
+            format!("of {}", record.n_samples),
+        ),
+    };
+    let products = match &fit.model.weights {
+        Some(_) => String::new(),
+        None => format!(", {} kernel products", record.kernel_products),
+    };
     Page::new(title)
         .subtitle(subtitle)
         .verdict(tone, badge, sentence)
         .tile("Objective", format!("{:.6}", c.objective), "the paper's (9) at the model")
         .tile("Relative gap", format!("{:.1e}", c.relative_gap), "proven, not estimated")
-        .tile(
-            "Samples with weight",
-            fit.model.n_support().to_string(),
-            format!("of {}", record.n_samples),
-        )
+        .tile(size_name, size, of)
         .tile(
             "Time",
             format!("{:.2} s", record.seconds),
-            format!("{} steps, {} kernel products", record.iterations, record.kernel_products),
+            format!("{} steps{products}", record.iterations),
         )
         .tile(
             "Peak memory",
@@ -101,10 +111,14 @@ pub fn certificate(fit: &Fit) -> Section {
         .row(["gap", &format!("{:.3e}", c.gap)])
         .row(["relative gap", &format!("{:.3e}", c.relative_gap)])
         .row(["objective (Q)(x)", &format!("{:.12}", c.objective)]);
-    let mut section = Section::new("Certificate").text(
+    let how = if fit.model.weights.is_some() {
+        "Both bounds are evaluated from their definitions in double precision, the upper one at exactly the weights that are stored in the \
+         model. The optimum lies between them."
+    } else {
         "Both bounds are evaluated from their definitions with the double-precision kernel, at exactly the coefficients \
-         that are stored in the model. The optimum lies between them.",
-    );
+         that are stored in the model. The optimum lies between them."
+    };
+    let mut section = Section::new("Certificate").text(how);
     if let Some(bound) = super::prediction_bound(&fit.model) {
         section = section.text(format!(
             "Consequence: every decision of this model, on signals seen or not, is within {bound:.1e} of what the exact optimum \
@@ -135,9 +149,38 @@ pub fn decisions(
     Ok(section)
 }
 
-/// Which samples carry weight.
+/// Which features of a plain model carry weight.
+fn feature_weights(model: &Model, weights: &Array2<f64>) -> Result<Section, ReportError> {
+    let names = model.weight_names();
+    let sizes: Vec<f64> = weights.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
+    let mut bars = BarChart::new("‖v_k‖");
+    for &k in order.iter().take(15) {
+        bars = bars.bar(names[k].clone(), sizes[k]);
+    }
+    let header =
+        std::iter::once("feature".to_owned()).chain((0..weights.ncols()).map(|j| format!("u{j}")));
+    let mut table = Table::new(header);
+    for &k in &order {
+        let values = weights.row(k).to_vec().into_iter().map(|v| format!("{v:.6e}"));
+        table = table.row(std::iter::once(names[k].clone()).chain(values));
+    }
+    Ok(Section::new("Which features carry weight")
+        .text(
+            "The desired decision is a weighted sum of features. Where features are z-scored, a weight is what one standard deviation of its \
+             feature adds to each dimension of the decision.",
+        )
+        .figure(Figure::new(bars.render()?, "The heaviest features.").wide())
+        .details(Details::new("Every weight").table(table)))
+}
+
+/// Which samples, or features of a plain model, carry weight.
 pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
     let model = &fit.model;
+    if let Some(weights) = &model.weights {
+        return feature_weights(model, weights);
+    }
     let sizes: Vec<f64> = model
         .coefficients
         .rows()
@@ -201,8 +244,8 @@ pub fn limits(model: &Model, observed: ArrayView2<'_, f64>) -> Table {
 const LIMITS: usize = 15;
 
 /// Which limits hold decisions, and what they cost.
-pub fn prices(model: &Model) -> Result<Section, ReportError> {
-    let held = by_limit(&model.prices, model.record.n_samples);
+pub fn prices(fit: &Fit) -> Result<Section, ReportError> {
+    let held = by_limit(&fit.outcome.prices, fit.model.record.n_samples);
     let section = Section::new("What holds the decisions");
     if held.is_empty() {
         return Ok(section.text("No limit holds any decision on the training data."));

@@ -12,5 +12,6 @@ mod determinism;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod primal;
 mod refusals;
 mod sso;

@@ -4,6 +4,10 @@
 //! loaded rows, in f64, before the training rows are cut out, as the paper's experiments do it:
 //! z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to degree two, the constant included.
 
+mod design;
+
+pub use design::Design;
+
 use crate::dataset::check_finite;
 use crate::error::Error;
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
@@ -27,6 +31,19 @@ impl Expansion {
         match self {
             Self::Poly2 => (signal_dim + 1) * (signal_dim + 2) / 2,
             Self::Raw => signal_dim,
+        }
+    }
+
+    /// What each feature is, in order: `1`, `s0`, `s0*s1`.
+    pub fn names(self, signal_dim: usize) -> Vec<String> {
+        let linear = (0..signal_dim).map(|i| format!("s{i}"));
+        match self {
+            Self::Raw => linear.collect(),
+            Self::Poly2 => {
+                let pairs = (0..signal_dim).flat_map(|i| (i..signal_dim).map(move |j| (i, j)));
+                let products = pairs.map(|(i, j)| format!("s{i}*s{j}"));
+                std::iter::once("1".to_owned()).chain(linear).chain(products).collect()
+            }
         }
     }
 
@@ -215,6 +232,11 @@ impl FeatureMap {
         self.mean.len()
     }
 
+    /// What each feature is, in order: `1`, `s0`, `s0*s1`.
+    pub fn names(&self) -> Vec<String> {
+        self.settings.expansion.names(self.signal_dim)
+    }
+
     /// The choices it was fitted with.
     pub fn settings(&self) -> FeatureSettings {
         self.settings
@@ -322,6 +344,8 @@ mod tests {
         let map = FeatureMap::fit(settings, array![[2.0, 3.0]].view()).unwrap();
         let z = map.transform(array![[2.0, 3.0]].view()).unwrap();
         assert_eq!(z, array![[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]);
+        assert_eq!(map.names(), ["1", "s0", "s1", "s0*s0", "s0*s1", "s1*s1"]);
+        assert_eq!(Expansion::Raw.names(2), ["s0", "s1"]);
     }
 
     #[test]

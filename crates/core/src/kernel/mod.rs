@@ -100,6 +100,11 @@ impl Kernel {
     pub const NAMES: [&'static str; 6] =
         ["rbf", "laplace", "linear", "polynomial", "matern32", "matern52"];
 
+    /// aᵀb + 1: the linear kernel on features with a column of ones.
+    pub fn linear_with_intercept() -> Self {
+        Self::Polynomial { degree: 1, gamma: 1.0, offset: 1.0 }
+    }
+
     /// A kernel of the user's own.
     pub fn custom(kernel: impl CustomKernel + 'static) -> Self {
         Self::Custom(Arc::new(kernel))

@@ -175,6 +175,38 @@ pub(crate) fn add_product_rows(
     );
 }
 
+/// C += AᵀB, all row-major: C m × n, A k × m, B k × n.
+pub(crate) fn add_transposed_product_rows(
+    c: &mut [f64],
+    a: &[f64],
+    b: &[f64],
+    (m, n, k): (usize, usize, usize),
+) {
+    matmul(
+        MatMut::from_row_major_slice_mut(c, m, n),
+        Accum::Add,
+        MatRef::from_row_major_slice(a, k, m).transpose(),
+        MatRef::from_row_major_slice(b, k, n),
+        1.0,
+        Par::Seq,
+    );
+}
+
+/// The lower triangle of C gets AᵀB added, which the caller knows to be symmetric: C n × n column-major, A and B m × n row-major.
+pub(crate) fn add_symmetric_product(c: &mut [f64], a: &[f64], b: &[f64], (n, m): (usize, usize)) {
+    triangular::matmul(
+        MatMut::from_column_major_slice_mut(c, n, n),
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        MatRef::from_row_major_slice(a, m, n).transpose(),
+        BlockStructure::Rectangular,
+        MatRef::from_row_major_slice(b, m, n),
+        BlockStructure::Rectangular,
+        1.0,
+        Par::Seq,
+    );
+}
+
 /// The columns `from..to` of a lower triangle get α P Pᵀ added, from their diagonal down. `p` is n × m row-major;
 /// `columns` holds exactly those columns of the n × n column-major matrix.
 pub(crate) fn add_gram_columns(
@@ -242,6 +274,17 @@ mod tests {
         back_substitute(&l, 3, &mut whole, 1);
         assert!((8.0 * whole[2] + 0.5).abs() < 1e-15);
         assert!((4.0 * whole[1] + 5.0 * whole[2] - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn transposed_products_by_hand() {
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0]);
+        let mut c = [1.0, 1.0];
+        add_transposed_product_rows(&mut c, &a, &b, (2, 1, 2));
+        assert_eq!(c, [24.0, 35.0]);
+        let mut gram = [0.0, 0.0, 7.0, 0.0];
+        add_symmetric_product(&mut gram, &a, &a, (2, 2));
+        assert_eq!(gram, [10.0, 14.0, 7.0, 20.0]);
     }
 
     #[test]

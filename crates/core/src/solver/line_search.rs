@@ -16,13 +16,13 @@ use ndarray::Array2;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Trial {
     /// f(t).
-    value: f64,
+    pub(crate) value: f64,
     /// f'(t) to the right.
-    slope: f64,
+    pub(crate) slope: f64,
     /// N·P, up to a constant.
-    loss: f64,
+    pub(crate) loss: f64,
     /// ‖r‖².
-    residual: f64,
+    pub(crate) residual: f64,
 }
 
 /// What the line looks like at its start.
@@ -45,21 +45,50 @@ pub(crate) struct Shape {
     pub(crate) ridge: f64,
 }
 
+/// The minimiser along a direction, with what was seen on the way to it.
+#[derive(Clone, Copy)]
+pub(crate) enum Least {
+    At {
+        t: f64,
+        /// Whether P falls with the full step.
+        full_falls: bool,
+        /// Whether the full step leaves less residual than the minimiser.
+        full_is_nearer: bool,
+    },
+    /// P does not change along the direction.
+    Flat,
+    /// The direction does not descend.
+    Uphill,
+}
+
 /// The length of the step; the root is found to `tol` of the slope at the start.
 pub(crate) fn choose(
     shape: &Shape,
     tol: f64,
-    mut trial: impl FnMut(f64) -> Result<Trial, Error>,
+    trial: impl FnMut(f64) -> Result<Trial, Error>,
 ) -> Result<Step, Error> {
+    Ok(match least(shape, tol, trial)? {
+        // Kd is zero to rounding, while the residual still asks for the full step.
+        Least::Flat | Least::At { full_falls: true, full_is_nearer: true, .. } => Step::At(1.0),
+        Least::At { t, .. } => Step::At(t),
+        Least::Uphill => Step::Uphill,
+    })
+}
+
+/// The root of f, to `tol` of f(0).
+pub(crate) fn least(
+    shape: &Shape,
+    tol: f64,
+    mut trial: impl FnMut(f64) -> Result<Trial, Error>,
+) -> Result<Least, Error> {
     let first = trial(0.0)?;
     let start = -first.value;
     let rounding = 1e-14 * (shape.image * shape.decisions).sqrt();
     if start.abs() <= rounding || shape.image == 0.0 {
-        // Kd is zero to rounding: P is flat along d, while the residual still asks for the full step.
-        return Ok(Step::At(1.0));
+        return Ok(Least::Flat);
     }
     if start < 0.0 || shape.curvature < 0.0 {
-        return Ok(Step::Uphill);
+        return Ok(Least::Uphill);
     }
     let mut low = start / (shape.ridge * shape.curvature + shape.image);
     let mut high = start / (shape.ridge * shape.curvature);
@@ -84,8 +113,11 @@ pub(crate) fn choose(
         t = next;
         here = trial(t)?;
     }
-    let full_is_better = full.loss <= first.loss && full.residual <= here.residual;
-    Ok(Step::At(if full_is_better { 1.0 } else { t }))
+    Ok(Least::At {
+        t,
+        full_falls: full.loss <= first.loss,
+        full_is_nearer: full.residual <= here.residual,
+    })
 }
 
 /// One dimension of a box: vectors of length n_samples.

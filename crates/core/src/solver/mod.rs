@@ -6,10 +6,12 @@ mod line_search;
 pub mod newton;
 mod observer;
 mod outcome;
+pub mod primal;
 pub mod sso;
 pub mod theta;
 
 pub use newton::NewtonSettings;
 pub use observer::{BlockStep, Ignore, Iteration, Observer};
 pub use outcome::{LearnedTheta, Outcome, Status};
+pub use primal::PrimalSettings;
 pub use sso::SsoSettings;

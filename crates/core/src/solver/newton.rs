@@ -385,6 +385,7 @@ impl Newton<'_> {
         };
         Ok(Outcome {
             certified: best,
+            weights: None,
             theta: None,
             prices: Prices::default(),
             status,

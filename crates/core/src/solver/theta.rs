@@ -300,6 +300,7 @@ impl Learner<'_> {
         Ok(Outcome {
             certified: Certified { certificate, ..best.inner },
             theta: Some(LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier }),
+            weights: None,
             prices: crate::decision_set::Prices::default(),
             status,
             iterations,

@@ -215,6 +215,7 @@ impl Sso<'_> {
         let status = if status == Status::Solved && !solved { Status::Stalled } else { status };
         Ok(Outcome {
             certified,
+            weights: None,
             theta: None,
             prices: Prices::default(),
             status,

@@ -1,0 +1,136 @@
+//! How far to go along a direction δ of weights: the rule of `line_search` with P'(t) ∝ λ⟨V + tδ, δ⟩ + ⟨δΦᵀ, X(g + tδΦᵀ) − û⟩.
+
+use super::Point;
+use crate::decision_set::{Boxes, Polyhedra, SampleSets};
+use crate::error::Error;
+use crate::linalg::sums::dot;
+use crate::problem::{Problem, slice};
+use crate::solver::line_search::{Least, Shape, Trial, least};
+use ndarray::Array2;
+use rayon::prelude::*;
+
+pub(super) struct Line<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) point: &'a Point,
+    pub(super) direction: &'a Array2<f64>,
+    /// δΦᵀ.
+    pub(super) image: &'a Array2<f64>,
+}
+
+/// The root of P' to this share of its start, for boxes and where every trial takes a quadratic program a sample.
+const BOX_TOL: f64 = 1e-12;
+const COUPLED_TOL: f64 = 1e-4;
+
+/// Products of the weights with the direction, all a trial needs of them.
+struct Weights {
+    ridge: f64,
+    square: f64,
+    along: f64,
+    direction: f64,
+}
+
+impl Weights {
+    fn new(ridge: f64, weights: &[f64], direction: &[f64]) -> Self {
+        Self {
+            ridge,
+            square: dot(weights, weights),
+            along: dot(weights, direction),
+            direction: dot(direction, direction),
+        }
+    }
+
+    fn trial(&self, t: f64) -> Trial {
+        let norm = self.square + t * (2.0 * self.along + t * self.direction);
+        Trial {
+            value: self.ridge * (self.along + t * self.direction),
+            slope: self.ridge * self.direction,
+            loss: self.ridge * norm,
+            ..Trial::default()
+        }
+    }
+
+    fn shape(&self, image: &[f64], decisions: &[f64]) -> Shape {
+        Shape {
+            curvature: self.direction,
+            image: dot(image, image),
+            decisions: dot(decisions, decisions),
+            ridge: self.ridge,
+        }
+    }
+}
+
+impl Line<'_> {
+    /// The least of P, for each dimension of boxes on its own.
+    pub(super) fn search(&self) -> Result<Vec<Least>, Error> {
+        match self.problem.sets() {
+            SampleSets::Boxes(boxes) => {
+                let all = 0..self.problem.decision_dim();
+                all.into_par_iter().map(|j| self.search_box(boxes, j)).collect()
+            }
+            SampleSets::Polyhedra(polyhedra) => {
+                Ok(vec![self.search_polyhedra(polyhedra)?; self.problem.decision_dim()])
+            }
+        }
+    }
+
+    fn search_box(&self, boxes: &Boxes, j: usize) -> Result<Least, Error> {
+        let row = |array: &'_ Array2<f64>| -> Vec<f64> { array.row(j).to_vec() };
+        let (weights, direction) = (row(&self.point.weights), row(self.direction));
+        let n = self.problem.n_samples();
+        let samples = j * n..(j + 1) * n;
+        let decisions = self.problem.decisions();
+        let decisions =
+            &decisions.as_slice().expect("decisions are in standard layout")[samples.clone()];
+        let desired = &slice(&self.point.desired)[samples.clone()];
+        let image = &slice(self.image)[samples];
+        let weights = Weights::new(self.problem.ridge(), &weights, &direction);
+        least(&weights.shape(image, decisions), BOX_TOL, |t| {
+            let mut at = weights.trial(t);
+            for (i, ((u, g), image)) in decisions.iter().zip(desired).zip(image).enumerate() {
+                let g = g + t * image;
+                let y = boxes.clamp(j, i, g);
+                at.value += image * (y - u);
+                if y == g {
+                    at.slope += image * image;
+                }
+                at.loss += (u - g) * (u - g) - (g - y) * (g - y);
+            }
+            Ok(at)
+        })
+    }
+
+    fn search_polyhedra(&self, polyhedra: &Polyhedra) -> Result<Least, Error> {
+        let (problem, n) = (self.problem, self.problem.decision_dim());
+        let (decisions, metric) = (problem.decisions(), problem.metric());
+        let flat = decisions.as_slice().expect("decisions are in standard layout");
+        let weights =
+            Weights::new(problem.ridge(), slice(&self.point.weights), slice(self.direction));
+        let faces = Some(&self.point.decided.faces);
+        least(&weights.shape(slice(self.image), flat), COUPLED_TOL, |t| {
+            let desired = &self.point.desired + &(self.image * t);
+            let parts = polyhedra.visit(metric, &desired, faces, |i, g, solver| {
+                let y = solver.solution();
+                let mut at = Trial::default();
+                let mut theta_y = vec![0.0; n];
+                metric.apply(y, &mut theta_y);
+                for j in 0..n {
+                    let u = decisions[[j, i]];
+                    at.value += self.image[[j, i]] * (y[j] - u);
+                    at.loss += (2.0 * g[j] - theta_y[j]) * y[j] - 2.0 * g[j] * u;
+                }
+                for r in solver.basis().chunks(n) {
+                    let along = r.iter().enumerate().map(|(j, r)| r * self.image[[j, i]]);
+                    at.slope += along.sum::<f64>().powi(2);
+                }
+                at
+            })?;
+            let mut sum = weights.trial(t);
+            for part in parts {
+                sum.value += part.value;
+                sum.slope += part.slope;
+                sum.loss += part.loss;
+            }
+            Ok(sum)
+        })
+    }
+}
