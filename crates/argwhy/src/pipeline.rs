@@ -91,20 +91,7 @@ impl Pipeline {
     ) -> Result<Fit, Error> {
         let start = Instant::now();
         let settings = &self.settings;
-        let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
-        if let Some(&row) = rows.iter().find(|&&row| row >= data.n_samples()) {
-            return Err(Error::Row { row, n_rows: data.n_samples() });
-        }
-        // A weight of zero leaves a row out.
-        let weights = data.weights().map(|weights| -> Vec<f64> {
-            rows.retain(|&row| weights[row] > 0.0);
-            rows.iter().map(|&row| weights[row]).collect()
-        });
-        if rows.is_empty() && weights.is_some() {
-            return Err(Error::Core(argwhy_core::Error::Weights {
-                what: "every row has the weight zero; there is nothing to fit".to_owned(),
-            }));
-        }
+        let (rows, weights) = samples(data, ranges)?;
         let mut recorded = settings.clone();
         recorded.constraints |= data.constraints().is_some();
         if settings.wants_constraints() && data.constraints().is_none() {
@@ -206,6 +193,28 @@ impl Pipeline {
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
     }
+}
+
+/// The rows to train on, those of weight zero left out, and their weights.
+fn samples(
+    data: &Dataset,
+    ranges: &[Range<usize>],
+) -> Result<(Vec<usize>, Option<Vec<f64>>), Error> {
+    let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
+    if let Some(&row) = rows.iter().find(|&&row| row >= data.n_samples()) {
+        return Err(Error::Row { row, n_rows: data.n_samples() });
+    }
+    // A weight of zero leaves a row out.
+    let weights = data.weights().map(|weights| -> Vec<f64> {
+        rows.retain(|&row| weights[row] > 0.0);
+        rows.iter().map(|&row| weights[row]).collect()
+    });
+    if rows.is_empty() && weights.is_some() {
+        return Err(Error::Core(argwhy_core::Error::Weights {
+            what: "every row has the weight zero; there is nothing to fit".to_owned(),
+        }));
+    }
+    Ok((rows, weights))
 }
 
 /// What a fit in the primal starts from.

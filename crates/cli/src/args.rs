@@ -64,6 +64,7 @@ pub struct FitArgs {
 }
 
 /// Everything `fit` can be told, on the command line or in a config file.
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]

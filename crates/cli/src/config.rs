@@ -86,7 +86,7 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         report
     );
     let (unbounded, json, quiet) = flags;
-    FitOptions { unbounded, json, quiet, constraints, intercept, primal, ..merged }
+    FitOptions { intercept, primal, unbounded, constraints, json, quiet, ..merged }
 }
 
 /// Settings with every option filled in.

@@ -40,6 +40,31 @@ struct Weights {
     values: Vec<f64>,
 }
 
+fn named(model: &Model, weights: &Array2<f64>) -> Vec<Weights> {
+    let rows = weights.rows().into_iter().map(|row| row.to_vec());
+    let named = model.weight_names().into_iter().zip(rows);
+    named.map(|(feature, values)| Weights { feature, values }).collect()
+}
+
+fn samples(model: &Model) -> String {
+    let n_samples = model.record.n_samples;
+    match &model.weights {
+        Some(_) => n_samples.to_string(),
+        None => format!("{n_samples}, {} carry weight", model.n_support()),
+    }
+}
+
+/// What kind of function the model is.
+fn kind(model: &Model) -> String {
+    match &model.weights {
+        Some(weights) if weights.nrows() > model.features.n_features() => {
+            "plain linear, weights of the normalised features and an intercept".to_owned()
+        }
+        Some(_) => "plain linear, weights of the normalised features".to_owned(),
+        None => model.kernel.to_string(),
+    }
+}
+
 /// The features with the largest weights, a line each.
 fn weights_table(model: &Model, weights: &Array2<f64>) -> String {
     let names = model.weight_names();
@@ -97,11 +122,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             signal_dim: model.features.signal_dim(),
             decision_set: model.set.clone(),
             support_rows: model.support_rows.clone(),
-            weights: model.weights.as_ref().map(|weights| {
-                let rows = weights.rows().into_iter().map(|row| row.to_vec());
-                let named = model.weight_names().into_iter().zip(rows);
-                named.map(|(feature, values)| Weights { feature, values }).collect()
-            }),
+            weights: model.weights.as_ref().map(|weights| named(model, weights)),
             constrained: model.constrained,
             prices: held,
             version: stored.version,
@@ -120,25 +141,12 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     line("primal, dual", &format!("{:.10}, {:.10}", c.primal, c.dual));
     line("gap", &format!("{:.2e} (relative {:.2e})", c.gap, c.relative_gap));
     line("regularization", &record.regularization);
-    match &model.weights {
-        Some(_) => line("samples", &record.n_samples),
-        None => {
-            line("samples", &format!("{}, {} carry weight", record.n_samples, model.n_support()));
-        }
-    }
+    line("samples", &samples(model));
     line(
         "signals",
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
-    match &model.weights {
-        Some(weights) => {
-            let intercept = weights.nrows() > model.features.n_features();
-            let with = if intercept { " and an intercept" } else { "" };
-            let what = format!("plain linear, weights of the normalised features{with}");
-            line("model", &what);
-        }
-        None => line("kernel", &model.kernel),
-    }
+    line(if model.weights.is_some() { "model" } else { "kernel" }, &kind(model));
     if let Some(theta) = &model.theta {
         for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
             let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();

@@ -43,8 +43,9 @@ fn the_primal_has_the_duals_optimum_and_decisions() {
 #[test]
 fn an_intercept_explains_a_constant_that_features_cannot() {
     let folder = Folder::new();
-    let rows: String = (0..40).map(|i| format!("{},0.25\n", f64::from(i) * 0.1)).collect();
-    folder.write("data.csv", format!("signals,decisions\n{rows}"));
+    let mut text = "signals,decisions\n".to_owned();
+    (0..40).for_each(|i| writeln!(text, "{},0.25", f64::from(i) * 0.1).unwrap());
+    folder.write("data.csv", text);
     let decided = |more: &[&'static str]| {
         let args = fit(&["-o=m.argwhy", "-q"]);
         folder.run(args.iter().chain(more)).exits(0);
