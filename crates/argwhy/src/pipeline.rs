@@ -90,6 +90,16 @@ impl Pipeline {
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let start = Instant::now();
+        let task = self.task(data, ranges)?;
+        if self.settings.primal {
+            self.fit_plain(data, task, start, progress)
+        } else {
+            self.fit_kernel(data, task, start, progress)
+        }
+    }
+
+    /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.
+    fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;
         let (rows, weights) = samples(data, ranges)?;
         let mut recorded = settings.clone();
@@ -133,11 +143,19 @@ impl Pipeline {
             coupled,
             learns_theta,
         };
-        if settings.primal {
-            let constrained = given.is_some();
-            let task = Plain { problem, set, constrained, sizes, outside, rows, recorded };
-            return self.fit_plain(data, task, start, progress);
-        }
+        let constrained = given.is_some();
+        Ok(Task { problem, set, constrained, sizes, outside, rows, weights, recorded })
+    }
+
+    fn fit_kernel(
+        &self,
+        data: &Dataset,
+        task: Task,
+        start: Instant,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let settings = &self.settings;
+        let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
@@ -181,14 +199,8 @@ impl Pipeline {
         drop(operator);
         outcome.seconds = start.elapsed().as_secs_f64();
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
-        let parts = Parts {
-            features,
-            kernel,
-            set,
-            constrained: given.is_some(),
-            signals: signals.view(),
-            rows: &numbers,
-        };
+        let parts =
+            Parts { features, kernel, set, constrained, signals: signals.view(), rows: &numbers };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
@@ -217,14 +229,15 @@ fn samples(
     Ok((rows, weights))
 }
 
-/// What a fit in the primal starts from.
-struct Plain {
+/// What a fit starts from.
+struct Task {
     problem: Problem,
     set: DecisionSet,
     constrained: bool,
     sizes: Sizes,
     outside: Outside,
     rows: Vec<usize>,
+    weights: Option<Vec<f64>>,
     /// The settings to keep with the model.
     recorded: FitSettings,
 }
@@ -234,12 +247,12 @@ impl Pipeline {
     fn fit_plain(
         &self,
         data: &Dataset,
-        task: Plain,
+        task: Task,
         start: Instant,
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let settings = &self.settings;
-        let Plain { problem, set, constrained, sizes, outside, rows, recorded } = task;
+        let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
         let plan = Plan::primal(settings, sizes)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;

@@ -67,7 +67,6 @@ pub struct FitArgs {
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct FitOptions {
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
