@@ -18,7 +18,7 @@ const FILES: [&str; 9] = [
 
 fn family(folder: &Folder, file: &str, key: &str) -> Array2<f64> {
     let signals = Some(key.to_owned());
-    let request = DataRequest { signals, decisions: None, want_decisions: false };
+    let request = DataRequest { signals, want_decisions: false, ..DataRequest::default() };
     argwhy::load(&folder.path(file), &request).unwrap().signals
 }
 
