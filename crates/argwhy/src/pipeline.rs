@@ -90,13 +90,26 @@ impl Pipeline {
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let start = Instant::now();
+        let task = self.task(data, ranges)?;
+        if self.settings.primal {
+            self.fit_plain(data, task, start, progress)
+        } else {
+            self.fit_kernel(data, task, start, progress)
+        }
+    }
+
+    /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.
+    fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;
         let (rows, weights) = samples(data, ranges)?;
         let mut recorded = settings.clone();
         recorded.constraints |= data.constraints().is_some();
         if settings.wants_constraints() && data.constraints().is_none() {
-            let what = "the data set has none";
-            return Err(Error::Core(argwhy_core::Error::ConstraintsMissing { what }));
+            return Err(Error::Core(argwhy_core::Error::Setting {
+                name: "constraints",
+                found: "asked for, but the data set has none".to_owned(),
+                allowed: "true for a data set with constraints",
+            }));
         }
         if settings.weights.is_some() && data.weights().is_none() {
             let what = "weights are asked for, but the data set has none".to_owned();
@@ -130,11 +143,19 @@ impl Pipeline {
             coupled,
             learns_theta,
         };
-        if settings.primal {
-            let constrained = given.is_some();
-            let task = Plain { problem, set, constrained, sizes, outside, rows, recorded };
-            return self.fit_plain(data, task, start, progress);
-        }
+        let constrained = given.is_some();
+        Ok(Task { problem, set, constrained, sizes, outside, rows, weights, recorded })
+    }
+
+    fn fit_kernel(
+        &self,
+        data: &Dataset,
+        task: Task,
+        start: Instant,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Fit, Error> {
+        let settings = &self.settings;
+        let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
@@ -178,14 +199,8 @@ impl Pipeline {
         drop(operator);
         outcome.seconds = start.elapsed().as_secs_f64();
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
-        let parts = Parts {
-            features,
-            kernel,
-            set,
-            constrained: given.is_some(),
-            signals: signals.view(),
-            rows: &numbers,
-        };
+        let parts =
+            Parts { features, kernel, set, constrained, signals: signals.view(), rows: &numbers };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
@@ -214,14 +229,15 @@ fn samples(
     Ok((rows, weights))
 }
 
-/// What a fit in the primal starts from.
-struct Plain {
+/// What a fit starts from.
+struct Task {
     problem: Problem,
     set: DecisionSet,
     constrained: bool,
     sizes: Sizes,
     outside: Outside,
     rows: Vec<usize>,
+    weights: Option<Vec<f64>>,
     /// The settings to keep with the model.
     recorded: FitSettings,
 }
@@ -231,12 +247,12 @@ impl Pipeline {
     fn fit_plain(
         &self,
         data: &Dataset,
-        task: Plain,
+        task: Task,
         start: Instant,
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let settings = &self.settings;
-        let Plain { problem, set, constrained, sizes, outside, rows, recorded } = task;
+        let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
         let plan = Plan::primal(settings, sizes)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
@@ -282,5 +298,38 @@ impl Fit {
     /// The settings of the fit.
     pub fn settings(&self) -> &FitSettings {
         &self.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, array};
+
+    #[test]
+    fn settings_and_data_agree_about_constraints_and_weights() {
+        let wave = |i: usize, j: usize| ((i * 3 + j) as f64 * 0.7).sin();
+        let plain = || {
+            let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
+            let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
+            Dataset::new(signals, decisions).unwrap()
+        };
+        let refused = |settings: FitSettings| {
+            Pipeline::new(settings).unwrap().fit(&plain()).unwrap_err().to_string()
+        };
+        let default = FitSettings::default;
+        for settings in [
+            FitSettings { constraints: true, ..default() },
+            FitSettings { matrix: Some("m.csv".into()), ..default() },
+        ] {
+            assert!(refused(settings).contains("the data set has none"));
+        }
+        let weighted = FitSettings { weights: Some("w".to_owned()), ..default() };
+        assert!(refused(weighted).contains("weights"));
+        let given = Constraints::new().with_inequalities(array![[1.0]], array![9.0]).unwrap();
+        let data = plain().with_constraints(given).unwrap();
+        let fit = Pipeline::new(default()).unwrap().fit(&data).unwrap();
+        // What was in force is recorded, whoever asked for it.
+        assert!(fit.settings().constraints && fit.model.constrained);
     }
 }

@@ -9,7 +9,7 @@ use argwhy::io::RowRanges;
 use argwhy::settings::{
     Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind, ThetaChoice,
 };
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::path::PathBuf;
@@ -297,7 +297,7 @@ pub struct PredictArgs {
     pub sets: SetOptions,
     /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit of that limit would be worth
     /// to the expert. With --jsonl they are part of each answer
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M": [[..]], "W": [..], "M_eq", "W_eq",
     /// "lower", "upper", where null means no limit
@@ -340,19 +340,39 @@ pub struct InspectArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy demo                        a pilot whose rotors are often at their limits, flown from new starts
+  argwhy demo charging -o depot      a dispatcher of electric vans under limits that change every night, in euros")]
 pub struct DemoArgs {
-    /// Which expert: quadrotor (a model-predictive pilot of a planar quadrotor)
-    #[arg(default_value = "quadrotor", value_parser = ["quadrotor"])]
-    pub name: String,
+    /// Which expert
+    #[arg(value_enum, default_value_t)]
+    pub name: DemoName,
     /// Folder for report, data and models
     #[arg(short, long, value_name = "FOLDER", default_value = "argwhy-demo")]
     pub output: PathBuf,
     /// Seed of the demonstrations
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// Nights shown to the learners (charging), 50 to 5000; 1000 if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(50..=5000))]
+    pub nights: Option<u64>,
+    /// Print one JSON object with the figures instead of the table
+    #[arg(long)]
+    pub json: bool,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// The bundled experts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DemoName {
+    /// A model-predictive pilot of a planar quadrotor
+    #[default]
+    Quadrotor,
+    /// A dispatcher who charges a depot of electric vans against prices
+    Charging,
 }
 
 #[derive(Args)]

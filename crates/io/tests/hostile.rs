@@ -7,7 +7,9 @@
 mod files;
 
 use argwhy_io::{DataRequest, load};
-use files::{Folder, committed, decisions, episodes_hdf5, flat_hdf5, npy_of, npz, only, signals};
+use files::{
+    Folder, committed, decisions, episodes_hdf5, flat_hdf5, npy_of, npy_tensor, npz, only, signals,
+};
 
 /// A file name, a small well-formed file, and the request that loads it.
 fn samples() -> Vec<(&'static str, Vec<u8>, DataRequest)> {
@@ -15,7 +17,16 @@ fn samples() -> Vec<(&'static str, Vec<u8>, DataRequest)> {
     let entries = [("signals", npy_of(&s)), ("decisions", npy_of(&u))];
     let csv = "signals_0,signals_1,\"decisions\"\r\n0.5,1e3,2\r\n-1,2,\"3\"\n4,5,6\n";
     let both = DataRequest::default();
+    let limited = DataRequest { constraints: true, weights: Some("w".into()), ..both.clone() };
+    let mut more = entries.to_vec();
+    more.push(("M", npy_tensor(&[5, 1, 1], &[1.0; 5])));
+    more.push(("W", npy_tensor(&[1], &[9.0])));
+    more.push(("w", npy_tensor(&[5], &[1.0; 5])));
+    let columns =
+        "signals,decisions,M_0_0,M_1_0,W_0,W_1,upper,w\n1,2,3,4,5,,inf,1\n2,3,1,1,9,9,,0\n";
     vec![
+        ("limits.npz", npz(&more, false), limited.clone()),
+        ("limits.csv", columns.into(), limited),
         ("stored.npz", npz(&entries, false), both.clone()),
         ("deflated.npz", npz(&entries, true), both.clone()),
         ("array.npy", npy_of(&s), only("signals")),

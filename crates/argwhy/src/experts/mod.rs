@@ -1,14 +1,16 @@
-//! Bundled experts: pilots whose true objective is known, for demonstrations that can be checked.
+//! Bundled experts whose true objective is known, for demonstrations that can be checked.
 //!
 //! In: a seed. Out: signals (what the expert saw), decisions (what it did), the limits it kept, and a
-//! simulator in which an imitation can be flown and charged by the expert's own cost. One expert is
-//! here, a model-predictive pilot of a planar quadrotor.
+//! simulator in which an imitation can be flown and charged by the expert's own cost. Two experts are
+//! here: a model-predictive pilot of a planar quadrotor, and in [`charging`] the dispatcher of a depot of
+//! electric vans, whose limits change every night.
 //!
 //! ```text
 //! Quadrotor ──► Expert (objective, decide) ──► demonstrations ──► your model ──► fly ──► cost
 //! ```
 
 mod box_qp;
+pub mod charging;
 mod flight;
 mod mpc;
 mod quadrotor;

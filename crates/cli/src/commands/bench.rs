@@ -66,6 +66,11 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
         None if args.sets.matrix.is_some() || args.sets.matrix_eq.is_some() => {
             return Err(CliError::Usage("--matrix needs DATA to go with".to_owned()));
         }
+        None if predictor.is_constrained() => {
+            return Err(CliError::Usage(
+                "the model was fitted with constraints, so a decision needs its own: give DATA with M, W, …".to_owned(),
+            ));
+        }
         None => None,
     };
     let sets = rows.as_ref().map(|rows| rows.sets(&predictor)).transpose()?;

@@ -100,7 +100,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     if !loaded.unread.is_empty() {
         follow.note(&format!(
-            "{} in the data not used; add --constraints if they limited the decisions",
+            "the data has {}, not used without --constraints",
             names(&loaded.unread)
         ));
     }

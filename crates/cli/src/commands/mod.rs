@@ -105,7 +105,7 @@ fn load_rows(
         say(
             quiet,
             format_args!(
-                "note: {} in the data not used, the model was fitted without constraints",
+                "note: the data has {}, which this model was fitted without and does not use",
                 names(&loaded.unread)
             ),
         );
@@ -129,12 +129,11 @@ fn load_rows(
     })
 }
 
-/// `M, W and upper are`, or `lower is`.
+/// `M`, `W` and `upper`.
 fn names(keys: &[&str]) -> String {
     match keys {
-        [] => String::new(),
-        [only] => format!("`{only}` is"),
-        [first @ .., last] => format!("`{}` and `{last}` are", first.join("`, `")),
+        [first @ .., last] if !first.is_empty() => format!("`{}` and `{last}`", first.join("`, `")),
+        _ => format!("`{}`", keys.concat()),
     }
 }
 

@@ -80,12 +80,12 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
 fn prices_file(args: &PredictArgs) -> Result<Option<&Path>, CliError> {
     match (args.prices.as_deref(), args.jsonl) {
         (None, _) => Ok(None),
-        (Some(path), true) if path.as_os_str().is_empty() => Ok(None),
+        (Some(path), true) if path == Path::new("-") => Ok(None),
         (Some(path), true) => Err(CliError::Usage(format!(
             "with --jsonl prices are part of each answer and take no file, but `{}` follows --prices; put --prices last",
             path.display()
         ))),
-        (Some(path), false) if path.as_os_str().is_empty() => {
+        (Some(path), false) if path == Path::new("-") => {
             Err(CliError::Usage("--prices needs a file ending in .csv or .npz".to_owned()))
         }
         (Some(path), false) => {
@@ -164,13 +164,16 @@ impl Question {
     }
 }
 
+/// M with W, or M_eq with W_eq.
+type MatrixAndBound = (Array2<f64>, Array1<f64>);
+
 /// A line's matrix and bound, each from the shared file where the line has none.
 fn rows(
     names: (&str, &str),
     matrix: Option<&[Vec<f64>]>,
     bound: Option<Array1<f64>>,
     shared: Option<&SharedMatrix>,
-) -> Result<Option<(Array2<f64>, Array1<f64>)>, String> {
+) -> Result<Option<MatrixAndBound>, String> {
     let matrix = match (matrix, shared) {
         (Some(_), Some(shared)) => {
             let (name, file) = (names.0, shared.path.display());

@@ -25,8 +25,12 @@ pub fn page(
             "What the model decides on the signals it was trained on, against what the expert decided.",
             observed.view(),
             &[("decisions", predicted.view())],
-        )?
-        .table(sections::limits(&fit.model, observed.view()));
+        )?;
+        let decisions = if fit.model.constrained && fit.model.set.is_unbounded() {
+            decisions
+        } else {
+            decisions.table(sections::limits(&fit.model, observed.view()))
+        };
         sections::header("Inverse optimization fit", source, fit)
             .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))

@@ -1,8 +1,9 @@
 //! What a report says: results → [`Page`](crate::report::Page)s. How it is drawn is `report`'s concern.
 
 pub mod ablate;
-pub mod demo;
+pub mod charging;
 pub mod fit;
+pub mod quadrotor;
 mod sections;
 
 /// How far a learned θ_uu can be from the optimal one, in the Frobenius norm.

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+mod constraints;
 
+mod charging;
 mod contract;
 mod determinism;
 #[cfg(unix)]

@@ -181,7 +181,9 @@ fn choices_list_what_is_allowed() {
         says(&message, allowed);
     }
     says(&folder.refused(fit("data.csv", &["--bouns=1,2"])), &["--bouns", "--bounds"]);
-    says(&folder.refused(["demo", "helicopter"]), &["helicopter", "quadrotor"]);
+    says(&folder.refused(["demo", "helicopter"]), &["helicopter", "quadrotor", "charging"]);
+    says(&folder.refused(["demo", "--nights", "100"]), &["--nights", "charging"]);
+    says(&folder.refused(["demo", "charging", "--nights", "7"]), &["7", "50"]);
     says(&folder.refused(["train"]), &["train", "--help"]);
 }
 
@@ -216,7 +218,7 @@ fn decisions_outside_their_limits_are_an_error_or_clipped_or_kept() {
         ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-k=0.01"].iter().chain(more)
     };
     let message = folder.refused(fit(&[]));
-    says(&message, &["2 of 5 decisions", "rows: 1, 3", "row 1, dimension 0 has 1.5", "[-1, 1]"]);
+    says(&message, &["2 of 5 decisions", "rows: 1, 3", "row 1: dimension 0 has 1.5", "[-1, 1]"]);
     says(&message, &["--infeasible clip", "--infeasible keep"]);
     // Rows are named by their place in the file.
     says(&folder.refused(fit(&["--rows=3:5"])), &["1 of 2 decisions", "row 3"]);
@@ -370,11 +372,11 @@ fn models_that_are_not() {
     let mut longer = whole.clone();
     longer.push(0);
     use_of(&longer);
-    let old = br#"\"format\":1,"#;
+    let old = br#"\"format\":2,"#;
     let at = whole.windows(old.len()).position(|w| w == old).unwrap();
     let mut newer = whole.clone();
     newer[at..at + old.len()].copy_from_slice(br#"\"format\":9,"#);
-    says(&use_of(&newer), &["format 9", "reads up to 1", "update argwhy"]);
+    says(&use_of(&newer), &["format 9", "reads up to 2", "update argwhy"]);
 }
 
 #[test]

@@ -360,7 +360,8 @@ impl Learner<'_> {
             minimise(&at.theta, &gradient, MODEL_STEPS, |v| Ok(Some(formed.times(v))))?
         } else {
             minimise(&at.theta, &gradient, COSTLY_MODEL_STEPS, |v| {
-                let images = curvature.times(&at.inner.responses, &[v.clone()], &tools, clock)?;
+                let images =
+                    curvature.times(&at.inner.responses, std::slice::from_ref(v), &tools, clock)?;
                 Ok(images.map(|mut images| images.remove(0)))
             })?
         };
@@ -464,7 +465,7 @@ impl Curvature<'_> {
         let (n, n_samples) = x.dim();
         let systems: Vec<usize> = (0..directions.len()).collect();
         let mut rhs = Array2::zeros((directions.len() * n, n_samples));
-        for (mut part, xi) in rhs.axis_chunks_iter_mut(Axis(0), n).into_iter().zip(directions) {
+        for (mut part, xi) in rhs.axis_chunks_iter_mut(Axis(0), n).zip(directions) {
             part.assign(&xi.dot(x));
         }
         faces.reduce(&systems, &mut rhs);

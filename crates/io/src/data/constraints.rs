@@ -52,6 +52,9 @@ pub(super) fn assemble(
     Ok(constraints)
 }
 
+/// M with W, or M_eq with W_eq.
+type MatrixAndBound = (ArrayD<f64>, ArrayD<f64>);
+
 struct Parts<'a> {
     path: &'a Path,
     tensors: Vec<Tensor>,
@@ -91,7 +94,7 @@ impl Parts<'_> {
         &mut self,
         matrix_key: &'static str,
         bound_key: &'static str,
-    ) -> Result<Option<(ArrayD<f64>, ArrayD<f64>)>, DataError> {
+    ) -> Result<Option<MatrixAndBound>, DataError> {
         let (matrix, mut bound) = match (self.take(matrix_key), self.take(bound_key)) {
             (None, None) => return Ok(None),
             (Some(matrix), Some(bound)) => (matrix, bound),
@@ -214,7 +217,7 @@ impl Tensor {
         } else {
             (None, &place[place.len() - axes_of_one..])
         };
-        let entry = inner.iter().map(|index| format!("[{index}]")).collect();
+        let entry = inner.iter().fold(String::new(), |entry, index| entry + &format!("[{index}]"));
         Err(DataError::ConstraintValue { path, key, entry, row, value, why })
     }
 }

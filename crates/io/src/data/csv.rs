@@ -34,9 +34,8 @@ pub(super) fn load(path: &Path, request: &DataRequest, delimiter: u8) -> Result<
         columns.has(key) || (matrix && columns.has_matrix(key))
     };
     let chosen = keys::choose(path, &found, request, has)?;
-    let mut keys = vec![Some(chosen.signals), chosen.decisions, chosen.weights];
     let mut blocks = Vec::new();
-    for key in keys.iter_mut().filter_map(Option::take) {
+    for key in [Some(chosen.signals), chosen.decisions, chosen.weights].into_iter().flatten() {
         blocks.push(Block::new(key, columns, &origin)?);
     }
     let mut tensors = Vec::new();

@@ -53,13 +53,10 @@ pub fn write_prices(path: &Path, prices: &Prices) -> Result<(), DataError> {
 
 /// Whether [`write_prices`] knows the path's ending.
 pub fn check_prices_ending(path: &Path) -> Result<(), DataError> {
-    match ending(path).as_deref() {
-        Some("npz" | "csv") => Ok(()),
-        _ => {
-            let endings = ".npz or .csv";
-            Err(DataError::WriteEnding { path: path.to_path_buf(), endings })
-        }
+    if matches!(ending(path).as_deref(), Some("npz" | "csv")) {
+        return Ok(());
     }
+    Err(DataError::WriteEnding { path: path.to_path_buf(), endings: ".npz or .csv" })
 }
 
 /// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.

@@ -1,7 +1,7 @@
-//! The report of `argwhy demo`.
+//! The report of `argwhy demo quadrotor`.
 
 use super::sections;
-use crate::commands::demo::Story;
+use crate::commands::demo::quadrotor::Story;
 use crate::error::CliError;
 use crate::report::{
     Figure, Histogram, LineChart, PathChart, ReportError, Section, Series, Table, number,
