@@ -61,13 +61,24 @@ pub(crate) enum Least {
     Uphill,
 }
 
+/// Which of the full step and the minimiser is taken where P falls at both.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Preference {
+    /// The one with the smaller residual.
+    Nearer,
+    /// The full one: the direction was made for another λ, whose residual counts.
+    Full,
+}
+
 /// The length of the step; the root is found to `tol` of the slope at the start.
 pub(crate) fn choose(
     shape: &Shape,
     tol: f64,
+    preference: Preference,
     trial: impl FnMut(f64) -> Result<Trial, Error>,
 ) -> Result<Step, Error> {
     Ok(match least(shape, tol, trial)? {
+        Least::At { full_falls: true, .. } if preference == Preference::Full => Step::At(1.0),
         // Kd is zero to rounding, while the residual still asks for the full step.
         Least::Flat | Least::At { full_falls: true, full_is_nearer: true, .. } => Step::At(1.0),
         Least::At { t, .. } => Step::At(t),
@@ -154,7 +165,11 @@ impl Line<'_> {
     }
 
     /// The step; `clamp` moves a value into the limits of a sample.
-    pub(crate) fn search(&self, clamp: impl Fn(usize, f64) -> f64) -> Result<Step, Error> {
+    pub(crate) fn search(
+        &self,
+        preference: Preference,
+        clamp: impl Fn(usize, f64) -> f64,
+    ) -> Result<Step, Error> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let shape = Shape {
             curvature: dot(self.kernel_direction, self.direction),
@@ -162,7 +177,7 @@ impl Line<'_> {
             decisions: dot(self.decisions, self.decisions),
             ridge: self.ridge,
         };
-        choose(&shape, 1e-12, |t| Ok(self.trial(t, &clamp)))
+        choose(&shape, 1e-12, preference, |t| Ok(self.trial(t, &clamp)))
     }
 }
 
@@ -229,7 +244,7 @@ impl CoupledLine<'_> {
             decisions: decisions.iter().map(|u| u * u).sum(),
             ridge: self.problem.ridge(),
         };
-        choose(&shape, COUPLED_TOL, |t| self.trial(t))
+        choose(&shape, COUPLED_TOL, Preference::Nearer, |t| self.trial(t))
     }
 }
 
@@ -261,7 +276,7 @@ mod tests {
                 offset: None, ridge,
             };
             let clamp = |_: usize, g: f64| g.clamp(-0.5, 0.5);
-            let Ok(Step::At(t)) = line.search(clamp) else { panic!("the residual always descends") };
+            let Ok(Step::At(t)) = line.search(Preference::Nearer, clamp) else { panic!("the residual always descends") };
             let (first, chosen) = (line.trial(0.0, clamp), line.trial(t, clamp));
             prop_assert!(chosen.loss <= first.loss);
             // Either the minimiser, or the full step with a smaller residual.

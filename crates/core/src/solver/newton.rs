@@ -12,7 +12,7 @@
 
 use super::clock::Clock;
 use super::conjugate_gradient::System;
-use super::line_search::{CoupledLine, Line, Step};
+use super::line_search::{CoupledLine, Line, Preference, Step};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Outcome, Status};
 use crate::decision_set::{Boxes, Face, Polyhedra, Prices, SampleSets};
@@ -330,7 +330,7 @@ impl Newton<'_> {
             // Far from it the gap may rise for many steps, but the primal value falls, or there is nothing to be had here.
             let falls = iteration.primal < lowest - ROUNDING * lowest.abs();
             stuck = if falls { 0 } else { stuck + 1 };
-            lowest = if factor > 1.0 { f64::INFINITY } else { lowest.min(iteration.primal) };
+            lowest = lowest.min(iteration.primal);
             let done = iteration.relative_gap <= target
                 || (iteration.relative_gap < NEAR && idle > PATIENCE)
                 || stuck > PATIENCE
@@ -582,11 +582,8 @@ impl Newton<'_> {
         direction += &solution.direction;
         image += &solution.image;
 
-        let mut steps = if eased {
-            direction.rows().into_iter().map(|_| Step::At(1.0)).collect()
-        } else {
-            self.search(point, &direction, &image)?
-        };
+        let preference = if eased { Preference::Full } else { Preference::Nearer };
+        let mut steps = self.search(point, &direction, &image, preference)?;
         if steps.iter().any(|step| matches!(step, Step::Uphill)) {
             // CG was too loose there; the residual itself always descends.
             let along_residual = self.product(residual.view())?;
@@ -596,7 +593,7 @@ impl Newton<'_> {
                     image.row_mut(j).assign(&along_residual.row(j));
                 }
             }
-            steps = self.search(point, &direction, &image)?;
+            steps = self.search(point, &direction, &image, Preference::Nearer)?;
         }
         for (j, step) in steps.iter().enumerate() {
             let t = if let Step::At(t) = step { *t } else { 0.0 };
@@ -615,9 +612,12 @@ impl Newton<'_> {
         point: &Point,
         direction: &Array2<f64>,
         image: &Array2<f64>,
+        preference: Preference,
     ) -> Result<Vec<Step>, Error> {
         match self.problem.sets() {
-            SampleSets::Boxes(boxes) => self.search_boxes(boxes, point, direction, image),
+            SampleSets::Boxes(boxes) => {
+                self.search_boxes(boxes, point, direction, image, preference)
+            }
             SampleSets::Polyhedra(polyhedra) => {
                 self.search_polyhedra(polyhedra, point, direction, image)
             }
@@ -630,6 +630,7 @@ impl Newton<'_> {
         point: &Point,
         direction: &Array2<f64>,
         image: &Array2<f64>,
+        preference: Preference,
     ) -> Result<Vec<Step>, Error> {
         let (problem, n) = (self.problem, self.problem.n_samples());
         let decisions = problem.decisions();
@@ -647,7 +648,7 @@ impl Newton<'_> {
                     offset: problem.offset().map(|offset| &slice(offset)[range]),
                     ridge: problem.ridge(),
                 };
-                line.search(|i, g| boxes.clamp(j, i, g))
+                line.search(preference, |i, g| boxes.clamp(j, i, g))
             })
             .collect()
     }
