@@ -131,6 +131,9 @@ impl Pipeline {
             problem = problem.with_weights(weights)?;
         }
         drop(decisions);
+        if learns_theta {
+            theta::check_precision(&problem)?;
+        }
 
         let signal_dim = data.signals().ncols();
         let sizes = Sizes {

@@ -131,7 +131,7 @@ pub enum Error {
     },
     /// θ_uu would be made of rounding.
     #[error(
-        "theta_uu can't be learned with the regularization {regularization:e}: rounding alone would move it visibly; use at least {least:e}"
+        "theta_uu can't be learned with the regularization {regularization:e}: rounding alone would move it visibly; use at least {least:.1e}"
     )]
     ThetaPrecision {
         /// k.

@@ -15,3 +15,4 @@ mod interrupt;
 mod primal;
 mod refusals;
 mod sso;
+mod theta;

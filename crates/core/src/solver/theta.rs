@@ -84,14 +84,14 @@ pub fn vectors(decision_dim: usize) -> usize {
     if decision_dim <= FORMED { TOGETHER.max(decision_dim) } else { decision_dim }
 }
 
-/// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it.
-fn check_precision(problem: &Problem) -> Result<(), Error> {
+/// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it, and this fails.
+pub fn check_precision(problem: &Problem) -> Result<(), Error> {
     let k = problem.regularization();
     let rounding = 1e-15 * problem.mean_square();
     if rounding / (2.0 * k) > THETA_TOL {
         return Err(Error::ThetaPrecision {
             regularization: k,
-            least: rounding / (2.0 * THETA_TOL),
+            least: 1.1 * rounding / (2.0 * THETA_TOL),
         });
     }
     Ok(())
