@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use argwhy_core::decision_set::SampleSets;
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{Ignore, NewtonSettings, Outcome, Status, newton};
@@ -56,4 +57,36 @@ fn a_factorised_kernel_matrix_needs_one_product_a_system() {
     // Two a step, the system and one for both the bound samples' share and the gap, and the certificate's.
     let (steps, products) = (outcome.iterations, outcome.kernel_products);
     assert!(products <= 2 * steps + 4, "{products} products in {steps} steps");
+}
+
+/// Centred features and constant decisions: Kû = 0, so that g = 0 whatever α is, and P is flat where α has to go.
+#[test]
+fn decisions_in_the_null_space_of_the_kernel_are_solved() {
+    let n = 200;
+    let at = |i: usize, j: usize| ((i * (j + 3)) as f64 * 0.71).sin();
+    let mut features = Array2::from_shape_fn((n, 3), |(i, j)| at(i, j));
+    for mut column in features.columns_mut() {
+        let mean = column.sum() / n as f64;
+        column -= mean;
+    }
+    let constant = Array2::from_elem((n, 1), 0.5);
+    let mixed = Array2::from_shape_fn((n, 1), |(i, _)| 0.5 + 0.1 * features[[i, 0]]);
+    let boxes = SampleSets::from(DecisionSet::bounds(1, -1.0, 1.0).unwrap());
+    let polyhedra = SampleSets::Polyhedra(boxes.clone().into_polyhedra());
+    for (decisions, sets) in
+        [&constant, &mixed].into_iter().flat_map(|u| [(u, &boxes), (u, &polyhedra)])
+    {
+        for (precision, max_rank) in
+            [(Precision::F64, None), (Precision::F32, None), (Precision::F64, Some(20))]
+        {
+            let problem = Problem::new(decisions.view(), sets.clone(), 1e-3).unwrap();
+            let operator =
+                HostOperator::new(features.view(), Kernel::Linear, precision, OperatorKind::Stored)
+                    .unwrap();
+            let settings = NewtonSettings { max_rank, ..NewtonSettings::default() };
+            let outcome = newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
+            let c = outcome.certified.certificate;
+            assert_eq!(outcome.status, Status::Solved, "{precision:?} {max_rank:?}: {c:?}");
+        }
+    }
 }

@@ -43,6 +43,9 @@ pub(crate) struct Shape {
     /// ‖û‖².
     pub(crate) decisions: f64,
     pub(crate) ridge: f64,
+    /// What N·P may rise by in a full step that halves the residual: P is flat where K is nearly singular, and the error of a
+    /// direction then outweighs what there is to descend.
+    pub(crate) slack: f64,
 }
 
 /// The minimiser along a direction, with what was seen on the way to it.
@@ -50,12 +53,12 @@ pub(crate) struct Shape {
 pub(crate) enum Least {
     At {
         t: f64,
-        /// Whether P falls with the full step.
+        /// Whether P falls with the full step, or rises by no more than the slack where that halves the residual.
         full_falls: bool,
         /// Whether the full step leaves less residual than the minimiser.
         full_is_nearer: bool,
     },
-    /// P does not change along the direction.
+    /// P does not change along the direction, or rises by no more than the slack in a step that halves the residual.
     Flat,
     /// The direction does not descend.
     Uphill,
@@ -98,12 +101,13 @@ pub(crate) fn least(
     if start.abs() <= rounding || shape.image == 0.0 {
         return Ok(Least::Flat);
     }
+    let full = trial(1.0)?;
+    let level = full.loss <= first.loss + shape.slack && 4.0 * full.residual < first.residual;
     if start < 0.0 || shape.curvature < 0.0 {
-        return Ok(Least::Uphill);
+        return Ok(if level { Least::Flat } else { Least::Uphill });
     }
     let mut low = start / (shape.ridge * shape.curvature + shape.image);
     let mut high = start / (shape.ridge * shape.curvature);
-    let full = trial(1.0)?;
     let mut t = 1.0_f64.clamp(low, high);
     let mut here = if t == 1.0 { full } else { trial(t)? };
     for _ in 0..60 {
@@ -126,7 +130,7 @@ pub(crate) fn least(
     }
     Ok(Least::At {
         t,
-        full_falls: full.loss <= first.loss,
+        full_falls: level || full.loss <= first.loss,
         full_is_nearer: full.residual <= here.residual,
     })
 }
@@ -141,6 +145,8 @@ pub(crate) struct Line<'a> {
     /// What other samples add to the desired decisions of a block.
     pub(crate) offset: Option<&'a [f64]>,
     pub(crate) ridge: f64,
+    /// As in [`Shape`].
+    pub(crate) slack: f64,
 }
 
 impl Line<'_> {
@@ -176,6 +182,7 @@ impl Line<'_> {
             image: dot(self.kernel_direction, self.kernel_direction),
             decisions: dot(self.decisions, self.decisions),
             ridge: self.ridge,
+            slack: self.slack,
         };
         choose(&shape, 1e-12, preference, |t| Ok(self.trial(t, &clamp)))
     }
@@ -190,6 +197,8 @@ pub(crate) struct CoupledLine<'a> {
     pub(crate) desired: &'a Array2<f64>,
     pub(crate) direction: &'a Array2<f64>,
     pub(crate) kernel_direction: &'a Array2<f64>,
+    /// As in [`Shape`].
+    pub(crate) slack: f64,
 }
 
 /// The root of f to this share of its start is enough where every trial takes a quadratic program a sample.
@@ -243,6 +252,7 @@ impl CoupledLine<'_> {
             image: dot(kd, kd),
             decisions: decisions.iter().map(|u| u * u).sum(),
             ridge: self.problem.ridge(),
+            slack: self.slack,
         };
         choose(&shape, COUPLED_TOL, Preference::Nearer, |t| self.trial(t))
     }
@@ -273,7 +283,7 @@ mod tests {
             let line = Line {
                 decisions: &decisions, coefficients: &coefficients, desired: &desired,
                 direction: &direction, kernel_direction: &kernel_direction,
-                offset: None, ridge,
+                offset: None, ridge, slack: 0.0,
             };
             let clamp = |_: usize, g: f64| g.clamp(-0.5, 0.5);
             let Ok(Step::At(t)) = line.search(Preference::Nearer, clamp) else { panic!("the residual always descends") };

@@ -106,6 +106,8 @@ const APPROACH: f64 = 0.1;
 const NEAR: f64 = 1e-8;
 /// Relative decrease of the primal value below which there is none.
 const ROUNDING: f64 = 1e-14;
+/// Share of the gap that P may rise by in a full step that halves the residual.
+const SLACK: f64 = 1e-3;
 /// Steps without progress before giving up.
 const PATIENCE: usize = 3;
 
@@ -187,6 +189,7 @@ pub(crate) fn solve_with<'a>(
     let newton = Newton {
         problem,
         operator,
+        gap: 0.0,
         settings,
         seed,
         answer,
@@ -278,6 +281,8 @@ struct Prepared {
 struct Newton<'a> {
     problem: &'a Problem,
     operator: &'a dyn KernelOperator,
+    /// The gap where the step starts.
+    gap: f64,
     settings: &'a NewtonSettings,
     seed: u64,
     answer: Answer,
@@ -324,6 +329,7 @@ impl Newton<'_> {
             let offset = offset.as_ref().zip(image.as_ref());
             let iteration = self.measure(&point, &responses, offset, clock.seconds())?;
             clock.tell(&iteration);
+            self.gap = iteration.gap;
             // Close to the optimum every step gains digits, until there are none left to gain.
             idle = if iteration.gap < 0.5 * best { 0 } else { idle + 1 };
             best = best.min(iteration.gap);
@@ -447,6 +453,7 @@ impl Newton<'_> {
             block: None,
         };
         clock.tell(&iteration);
+        self.gap = c.gap;
         Ok(certified)
     }
 
@@ -606,6 +613,11 @@ impl Newton<'_> {
         Ok(true)
     }
 
+    /// What a full step may add to N·P.
+    fn slack(&self) -> f64 {
+        SLACK * self.gap * self.problem.n_samples() as f64
+    }
+
     /// A step for each dimension.
     fn search(
         &self,
@@ -633,6 +645,7 @@ impl Newton<'_> {
         preference: Preference,
     ) -> Result<Vec<Step>, Error> {
         let (problem, n) = (self.problem, self.problem.n_samples());
+        let slack = self.slack() / problem.decision_dim() as f64;
         let decisions = problem.decisions();
         let decisions = decisions.as_slice().expect("a problem keeps decisions in standard layout");
         (0..problem.decision_dim())
@@ -647,6 +660,7 @@ impl Newton<'_> {
                     kernel_direction: &slice(image)[range.clone()],
                     offset: problem.offset().map(|offset| &slice(offset)[range]),
                     ridge: problem.ridge(),
+                    slack,
                 };
                 line.search(preference, |i, g| boxes.clamp(j, i, g))
             })
@@ -668,6 +682,7 @@ impl Newton<'_> {
             desired: &point.desired,
             direction,
             kernel_direction: image,
+            slack: self.slack(),
         };
         let step = line.search()?;
         let all = 0..self.problem.decision_dim();

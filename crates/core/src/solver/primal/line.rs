@@ -55,6 +55,7 @@ impl Weights {
             image: dot(image, image),
             decisions: dot(decisions, decisions),
             ridge: self.ridge,
+            slack: 0.0,
         }
     }
 }
