@@ -64,6 +64,9 @@ pub struct Plan {
 
 /// The program itself, its threads' stacks, and what the allocator keeps.
 const PROCESS_BYTES: u64 = 28 << 20;
+/// Where `--operator compact` works.
+const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products, in f32, where \
+     rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
 /// Ranks below this help no more than they cost.
 const LEAST_RANK: usize = 32;
 /// Products with the kernel matrix that a fit usually takes.
@@ -110,15 +113,28 @@ impl Plan {
             seconds: 0.0,
             primal: false,
         };
+        let resolves = compact_resolves(settings, &kernel, sizes.n_samples);
         let kinds: &[OperatorKind] = match settings.operator {
+            OperatorChoice::Auto if resolves => {
+                &[OperatorKind::Stored, OperatorKind::Compact, OperatorKind::Tiled]
+            }
             OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
             OperatorChoice::Stored => &[OperatorKind::Stored],
             OperatorChoice::Tiled => &[OperatorKind::Tiled],
+            OperatorChoice::Compact if resolves => &[OperatorKind::Compact],
+            OperatorChoice::Compact => {
+                return Err(Error::Setting {
+                    name: "operator",
+                    found: format!("compact, at regularization {:e}", settings.regularization),
+                    allowed: COMPACT_NEEDS,
+                });
+            }
         };
         // Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
         let full_rank = sizes.rank_for(&settings.newton(), n_together);
         let mut factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
         if !sizes.coupled
+            && settings.operator != OperatorChoice::Compact
             && full_rank == n_together
             && let Some(plan) = factorised.find(|plan| plan.memory_bytes <= limit)
         {
@@ -239,6 +255,14 @@ fn block_rank(sizes: Sizes, rank: usize, n_together: usize) -> Option<usize> {
     (rank < sizes.rank_for(&NewtonSettings::default(), n_together)).then_some(rank)
 }
 
+/// Whether 16-bit rounding leaves K + λI well positive definite, so that a few corrections with exact values are enough.
+fn compact_resolves(settings: &FitSettings, kernel: &Kernel, n_samples: usize) -> bool {
+    let ridge = settings.regularization * n_samples as f64;
+    kernel.is_fraction()
+        && settings.working_precision() == Precision::F32
+        && 4.0 * OperatorKind::compact_error(n_samples) <= ridge
+}
+
 /// What SSO solves for at once: samples of a block, samples of a part of the warm-up.
 fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error> {
     let sso = settings.sso();
@@ -309,6 +333,25 @@ mod tests {
         {
             let plan = plan(n, memory);
             assert!(plan.memory_bytes <= plan.limit_bytes, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn sixteen_bits_come_between_stored_and_recomputed() {
+        let auto = with("16GiB", OperatorChoice::Auto);
+        assert_eq!(Plan::new(&auto, sizes(100_000)).unwrap().operator, OperatorKind::Compact);
+        assert_eq!(Plan::new(&auto, sizes(50_000)).unwrap().operator, OperatorKind::Stored);
+        // Not where rounding to 16 bits would drown λ, nor for kernels that leave [0, 1].
+        let small = FitSettings { regularization: 3e-7, ..auto.clone() };
+        let linear = FitSettings { kernel: "polynomial".parse().unwrap(), ..auto.clone() };
+        assert_eq!(Plan::new(&small, sizes(100_000)).unwrap().operator, OperatorKind::Compact);
+        let tiny = FitSettings { regularization: 2e-7, ..with("400MiB", OperatorChoice::Auto) };
+        assert_eq!(Plan::new(&tiny, sizes(13_000)).unwrap().operator, OperatorKind::Tiled);
+        assert_eq!(Plan::new(&linear, sizes(100_000)).unwrap().operator, OperatorKind::Tiled);
+        for settings in [tiny, linear] {
+            let asked = FitSettings { operator: OperatorChoice::Compact, ..settings };
+            let refused = Plan::new(&asked, sizes(13_000)).unwrap_err().to_string();
+            assert!(refused.contains("compact"), "{refused}");
         }
     }
 

@@ -167,11 +167,13 @@ pub enum ThetaChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperatorChoice {
-    /// Stored where they fit into the memory limit, else tiled.
+    /// Stored where they fit into the memory limit, else compact where that fits and rounding allows it, else tiled.
     #[default]
     Auto,
     /// Kept in memory.
     Stored,
+    /// Kept in memory as 16-bit fixed point, corrected with exact values.
+    Compact,
     /// Recomputed for each product.
     Tiled,
 }

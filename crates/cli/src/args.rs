@@ -231,7 +231,7 @@ pub struct FitOptions {
     /// Precision of kernel values while iterating: f32 where that pays (thousands of samples, k not tiny) or f64 throughout. Certificates are f64 always
     #[arg(long, value_parser = named::<Precision>, help_heading = "Machine")]
     pub precision: Option<Precision>,
-    /// Kernel values: stored, tiled (recomputed, little memory) or auto
+    /// Kernel values: stored, compact (stored in 16 bits, corrected with exact ones), tiled (recomputed, little memory) or auto, the first of these that fits
     #[arg(long, value_parser = named::<OperatorChoice>, help_heading = "Machine")]
     pub operator: Option<OperatorChoice>,
     /// Seed of everything random

@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use crate::interrupt;
 use argwhy::core::decision_set::Outside;
+use argwhy::core::operator::{OperatorKind, Precision};
 use argwhy::core::solver::{Iteration, Observer};
 use argwhy::plan::Sizes;
 use argwhy::settings::MemorySize;
@@ -113,18 +114,19 @@ impl Observer for Follow {
 
 impl Progress for Follow {
     fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
-        let how = match plan.operator {
-            argwhy::core::operator::OperatorKind::Stored => "stored",
-            argwhy::core::operator::OperatorKind::Tiled => "recomputed",
-        };
         let precision = match plan.precision {
-            argwhy::core::operator::Precision::F32 => "f32",
-            argwhy::core::operator::Precision::F64 => "f64",
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        };
+        let kernel = match plan.operator {
+            OperatorKind::Stored => format!("stored in {precision}"),
+            OperatorKind::Compact => "stored in 16 bits".to_owned(),
+            OperatorKind::Tiled => format!("recomputed in {precision}"),
         };
         let way = if plan.primal {
             "weights of features, no kernel".to_owned()
         } else {
-            format!("kernel {how} in {precision}")
+            format!("kernel {kernel}")
         };
         say(
             self.quiet,

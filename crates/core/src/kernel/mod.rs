@@ -105,6 +105,20 @@ impl Kernel {
         Self::Polynomial { degree: 1, gamma: 1.0, offset: 1.0 }
     }
 
+    /// Whether its values lie between 0 and 1 whatever the features.
+    pub fn is_fraction(&self) -> bool {
+        match self {
+            Self::Rbf { .. }
+            | Self::Laplace { .. }
+            | Self::Matern32 { .. }
+            | Self::Matern52 { .. } => true,
+            Self::Scaled { weight, kernel } => *weight <= 1.0 && kernel.is_fraction(),
+            Self::Product { factors } => factors.iter().all(Self::is_fraction),
+            Self::Anisotropic { kernel, .. } => kernel.is_fraction(),
+            Self::Linear | Self::Polynomial { .. } | Self::Sum { .. } | Self::Custom(_) => false,
+        }
+    }
+
     /// A kernel of the user's own.
     pub fn custom(kernel: impl CustomKernel + 'static) -> Self {
         Self::Custom(Arc::new(kernel))

@@ -91,6 +91,8 @@ pub(crate) trait Arch: Copy + 'static {
     fn prefetch<T>(_p: *const T) {}
     /// Loads as many `f32` as an `f64` vector has lanes, widened.
     unsafe fn widen(p: *const f32) -> <Self::F64 as Lanes<f64>>::V;
+    /// Loads as many integers, converted.
+    unsafe fn widen_u16(p: *const u16) -> <Self::F64 as Lanes<f64>>::V;
 }
 
 /// A vector of `T` and its arithmetic.
@@ -131,11 +133,16 @@ pub trait Element:
 /// Closes [`Element`].
 pub trait Sealed: Sized {}
 
-/// The vectors of an element type on an instruction set.
-pub(crate) trait Vectors: Element {
-    type On<A: Arch>: Lanes<Self>;
-    /// Loads elements as a vector of `f64`.
+/// What can be loaded as a vector of `f64`.
+pub(crate) trait Widen: Copy + Send + Sync + 'static {
+    /// # Safety
+    /// The processor must support `A`; as many elements as its `f64` vectors have lanes must be readable.
     unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V;
+}
+
+/// The vectors of an element type on an instruction set.
+pub(crate) trait Vectors: Element + Widen {
+    type On<A: Arch>: Lanes<Self>;
     /// Coefficients of the exponential.
     const EXP: ExpConstants<Self>;
 }
@@ -174,13 +181,32 @@ impl Element for f64 {
     }
 }
 
-impl Vectors for f32 {
-    type On<A: Arch> = A::F32;
+impl Widen for f32 {
     #[inline(always)]
     unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V {
         // SAFETY: the caller's.
         unsafe { A::widen(p) }
     }
+}
+
+impl Widen for f64 {
+    #[inline(always)]
+    unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V {
+        // SAFETY: the caller's.
+        unsafe { A::F64::load(p) }
+    }
+}
+
+impl Widen for u16 {
+    #[inline(always)]
+    unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V {
+        // SAFETY: the caller's.
+        unsafe { A::widen_u16(p) }
+    }
+}
+
+impl Vectors for f32 {
+    type On<A: Arch> = A::F32;
     const EXP: ExpConstants<f32> = ExpConstants {
         lowest: -87.3,
         log2_e: std::f32::consts::LOG2_E,
@@ -202,11 +228,6 @@ impl Vectors for f32 {
 
 impl Vectors for f64 {
     type On<A: Arch> = A::F64;
-    #[inline(always)]
-    unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V {
-        // SAFETY: the caller's.
-        unsafe { A::F64::load(p) }
-    }
     const EXP: ExpConstants<f64> = ExpConstants {
         lowest: -708.3,
         log2_e: std::f64::consts::LOG2_E,
@@ -308,6 +329,11 @@ impl Arch for Portable {
         // SAFETY: four readable elements, by the caller.
         unsafe { std::array::from_fn(|i| f64::from(*p.add(i))) }
     }
+    #[inline(always)]
+    unsafe fn widen_u16(p: *const u16) -> [f64; 4] {
+        // SAFETY: as above.
+        unsafe { std::array::from_fn(|i| f64::from(*p.add(i))) }
+    }
 }
 
 macro_rules! portable_lanes {
@@ -406,6 +432,11 @@ mod x86 {
             unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(p)) }
         }
         #[inline(always)]
+        unsafe fn widen_u16(p: *const u16) -> __m512d {
+            // SAFETY: as above.
+            unsafe { _mm512_cvtepi32_pd(_mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()))) }
+        }
+        #[inline(always)]
         fn prefetch<T>(p: *const T) {
             // SAFETY: a hint; it never faults, and SSE is part of x86-64.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
@@ -420,6 +451,11 @@ mod x86 {
         unsafe fn widen(p: *const f32) -> __m256d {
             // SAFETY: four readable elements and AVX2, by the caller.
             unsafe { _mm256_cvtps_pd(_mm_loadu_ps(p)) }
+        }
+        #[inline(always)]
+        unsafe fn widen_u16(p: *const u16) -> __m256d {
+            // SAFETY: as above.
+            unsafe { _mm256_cvtepi32_pd(_mm_cvtepu16_epi32(_mm_loadl_epi64(p.cast()))) }
         }
         #[inline(always)]
         fn prefetch<T>(p: *const T) {

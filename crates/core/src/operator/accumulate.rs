@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::panels::{BLOCK, STRIP};
-use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, sum_lanes};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Widen, sum_lanes};
 
 /// sums\[c·BLOCK + r\] += Σ_j strip\[r·BLOCK + j\] · v\[c·BLOCK + j\] for r < n_rows, j < len.
-pub(crate) fn accumulate_rows<T: Vectors>(
+pub(crate) fn accumulate_rows<T: Widen>(
     isa: Isa,
     strip: &[T],
     n_rows: usize,
@@ -35,7 +35,7 @@ pub(crate) fn accumulate_rows<T: Vectors>(
 }
 
 /// y\[c·BLOCK + j\] += Σ_r strip\[r·BLOCK + j\] · w\[c·BLOCK + r\] for r < n_rows, j < len.
-pub(crate) fn accumulate_columns<T: Vectors>(
+pub(crate) fn accumulate_columns<T: Widen>(
     isa: Isa,
     strip: &[T],
     n_rows: usize,
@@ -60,7 +60,7 @@ pub(crate) fn accumulate_columns<T: Vectors>(
 }
 
 /// Both sides of an off-diagonal strip of eight rows; `w` and `sums` start at the strip's first row.
-pub(crate) fn accumulate_both<T: Vectors>(
+pub(crate) fn accumulate_both<T: Widen>(
     isa: Isa,
     strip: &[T],
     len: usize,
@@ -105,7 +105,7 @@ struct Pass<T, const ROWS: bool, const COLUMNS: bool> {
     y: *mut f64,
 }
 
-impl<T: Vectors, const ROWS: bool, const COLUMNS: bool> Task for Pass<T, ROWS, COLUMNS> {
+impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Task for Pass<T, ROWS, COLUMNS> {
     type Out = ();
 
     #[inline(always)]
@@ -125,7 +125,7 @@ impl<T: Vectors, const ROWS: bool, const COLUMNS: bool> Task for Pass<T, ROWS, C
     }
 }
 
-impl<T: Vectors, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
+impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
     #[inline(always)]
     unsafe fn rows<A: Arch, const C: usize>(&self, c: usize) -> usize {
         let mut r = 0;

@@ -1,6 +1,7 @@
 //! The kernel operator of this machine: its memory, its cores.
 
 use super::KernelOperator;
+use super::kind::{OperatorKind, Precision};
 use super::tiles::Tiles;
 use crate::error::Error;
 use crate::kernel::recipe::Recipe;
@@ -8,29 +9,7 @@ use crate::kernel::samples::Samples;
 use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// The precision kernel values are computed in while iterating. Sums, iterates and certificates are f64 always.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// Single precision: half the memory, twice the speed; residuals are corrected with the f64 kernel.
-    #[default]
-    F32,
-    /// Double precision throughout.
-    F64,
-}
-
-/// Whether kernel values are kept or computed anew for each product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OperatorKind {
-    /// The tiles of K's triangle stay in memory: N²/2 numbers.
-    Stored,
-    /// Tiles are recomputed in cache: N·d numbers.
-    Tiled,
-}
 
 /// Products with K on this machine's cores.
 pub struct HostOperator {
@@ -83,23 +62,29 @@ impl HostOperator {
         }
         let diagonal = kernel::check(&kernel, features)?;
         let recipe = Recipe::new(&kernel, features);
-        let store = kind == OperatorKind::Stored;
-        let double = |recipe, store| Self {
-            working: Working::Double(Tiles::new(recipe, features, store, isa)),
+        if kind == OperatorKind::Compact && !kernel.is_fraction() {
+            return Err(Error::Setting {
+                name: "operator",
+                found: "compact, for a kernel with values beyond [0, 1]".to_owned(),
+                allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products",
+            });
+        }
+        let double = |recipe, kind| Self {
+            working: Working::Double(Tiles::new(recipe, features, kind, isa)),
             exact: None,
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
             factors: None,
         };
-        Ok(match precision {
+        Ok(match working_precision(precision, kind) {
             Precision::F32 => Self {
-                working: Working::Single(Tiles::new(recipe.clone(), features, store, isa)),
-                exact: Some(Box::new(double(recipe, false))),
+                working: Working::Single(Tiles::new(recipe.clone(), features, kind, isa)),
+                exact: Some(Box::new(double(recipe, OperatorKind::Tiled))),
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
                 factors: None,
             },
-            Precision::F64 => double(recipe, store),
+            Precision::F64 => double(recipe, kind),
         })
     }
 
@@ -111,17 +96,19 @@ impl HostOperator {
         precision: Precision,
         kind: OperatorKind,
     ) -> u64 {
+        let samples = match working_precision(precision, kind) {
+            Precision::F32 => Samples::<f32>::bytes(kernel, n_samples, n_features),
+            Precision::F64 => 0,
+        };
+        let value = match (kind, precision) {
+            (OperatorKind::Tiled, _) => 0,
+            (OperatorKind::Compact, _) => size_of::<u16>(),
+            (OperatorKind::Stored, Precision::F32) => size_of::<f32>(),
+            (OperatorKind::Stored, Precision::F64) => size_of::<f64>(),
+        };
+        // Certificates have f64 samples of their own.
         let exact = Samples::<f64>::bytes(kernel, n_samples, n_features);
-        let stored = kind == OperatorKind::Stored;
-        match precision {
-            Precision::F32 => {
-                let tiles = if stored { Tiles::<f32>::stored_bytes(n_samples) } else { 0 };
-                exact + Samples::<f32>::bytes(kernel, n_samples, n_features) + tiles
-            }
-            Precision::F64 => {
-                exact + if stored { Tiles::<f64>::stored_bytes(n_samples) } else { 0 }
-            }
-        }
+        exact + samples + (Tiles::<f64>::stored_values(n_samples) * value) as u64
     }
 
     /// Bytes a product with `n_vectors` vectors takes while it runs.
@@ -129,13 +116,16 @@ impl HostOperator {
         Tiles::<f64>::product_bytes(n_samples, n_vectors)
     }
 
-    fn select(&self, samples: &[usize], store: bool) -> Self {
+    fn select(&self, samples: &[usize], kind: OperatorKind) -> Self {
         Self {
             working: match &self.working {
-                Working::Single(tiles) => Working::Single(tiles.restrict(samples, store)),
-                Working::Double(tiles) => Working::Double(tiles.restrict(samples, store)),
+                Working::Single(tiles) => Working::Single(tiles.restrict(samples, kind)),
+                Working::Double(tiles) => Working::Double(tiles.restrict(samples, kind)),
             },
-            exact: self.exact.as_ref().map(|exact| Box::new(exact.select(samples, false))),
+            exact: self
+                .exact
+                .as_ref()
+                .map(|exact| Box::new(exact.select(samples, OperatorKind::Tiled))),
             kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
             factors: self
@@ -184,6 +174,11 @@ impl HostOperator {
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
+}
+
+/// Sixteen bits have no need of more than f32 before they are rounded.
+fn working_precision(precision: Precision, kind: OperatorKind) -> Precision {
+    if kind == OperatorKind::Compact { Precision::F32 } else { precision }
 }
 
 impl KernelOperator for HostOperator {
@@ -262,7 +257,7 @@ impl KernelOperator for HostOperator {
         if samples.is_empty() {
             return Err(Error::NoSamples);
         }
-        Ok(Box::new(self.select(samples, kind == OperatorKind::Stored)))
+        Ok(Box::new(self.select(samples, kind)))
     }
 }
 
@@ -337,6 +332,38 @@ mod tests {
             Kernel::custom(Cosine),
             Kernel::Sum { terms: vec![Kernel::custom(Cosine), Kernel::Rbf { gamma: 0.1 }] },
         ]
+    }
+
+    #[test]
+    fn compact_values_are_those_of_the_kernel_to_16_bits() {
+        for (n, n_vectors) in [(1, 1), (100, 3), (241, 5), (1000, 7)] {
+            let (features, v) = (wave(n, 11, 0.3), wave(n_vectors, n, 1.1));
+            let sum = v.rows().into_iter().map(|row| row.iter().map(|v| v.abs()).sum::<f64>());
+            let allowed = 0.501 / f64::from(u16::MAX) * sum.fold(0.0, f64::max);
+            for kernel in kernels(11) {
+                let (expected, _) = naive(&features, &kernel, &v);
+                for isa in Isa::available() {
+                    let made = HostOperator::with_isa(
+                        features.view(),
+                        kernel.clone(),
+                        Precision::F32,
+                        OperatorKind::Compact,
+                        isa,
+                    );
+                    let Ok(operator) = made else {
+                        assert!(!kernel.is_fraction(), "{kernel:?}");
+                        continue;
+                    };
+                    assert!(kernel.is_fraction() && !operator.is_exact());
+                    let mut out = Array2::zeros(v.dim());
+                    operator.apply(v.view(), out.view_mut()).unwrap();
+                    let error = worst(&out, &expected);
+                    assert!(error < allowed, "{n} {kernel:?} {isa:?}: {error:e} {allowed:e}");
+                    operator.exact().apply(v.view(), out.view_mut()).unwrap();
+                    assert!(worst(&out, &expected) < 1e-9 * allowed);
+                }
+            }
+        }
     }
 
     #[test]

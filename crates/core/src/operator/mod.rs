@@ -1,18 +1,20 @@
 //! Products with the kernel matrix K, without saying how K is held.
 //!
 //! Enters: features and a kernel. Leaves: `K·v` for several vectors at once. [`KernelOperator`] is the seam where other
-//! machines plug in; [`HostOperator`] is the one for this machine's cores, either with K stored as tiles or with tiles
-//! recomputed for every product. Both use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
-//! the order of every sum, so that the result has the same bits for any number of threads and for both ways of
-//! holding K.
+//! machines plug in; [`HostOperator`] is the one for this machine's cores, with K stored as tiles, whole or in 16 bits, or with tiles
+//! recomputed for every product. All use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
+//! the order of every sum, so that the result has the same bits for any number of threads, and whether whole tiles are
+//! stored or recomputed.
 
 mod accumulate;
 mod host;
+mod kind;
 mod schedule;
 mod tiles;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
-pub use host::{HostOperator, OperatorKind, Precision};
+pub use host::HostOperator;
+pub use kind::{OperatorKind, Precision};
 
 use crate::error::Error;
 use ndarray::{ArrayView2, ArrayViewMut2};

@@ -1,59 +1,76 @@
 //! The symmetric kernel matrix as tiles of 240 × 240, stored or recomputed.
+//!
+//! Compact tiles hold round(65535·κ). A product with them is one with those integers: the vectors are divided by 65535 beforehand.
 
 use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
+use super::kind::OperatorKind;
 use super::schedule::Schedule;
 use crate::kernel::panels::{BLOCK, STRIP};
 use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
-use crate::linalg::simd::{Isa, Vectors};
+use crate::linalg::simd::{Isa, Vectors, Widen};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 const TILE: usize = BLOCK * BLOCK;
+/// What compact tiles have for a value of one.
+const FULL: f64 = u16::MAX as f64;
 
 /// K in precision `T`, as the tiles of its lower triangle.
 pub(crate) struct Tiles<T> {
     samples: Samples<T>,
     schedule: Schedule,
     isa: Isa,
-    /// Tiles in the schedule's order.
-    stored: Option<Aligned<T>>,
+    held: Held<T>,
+}
+
+/// Values in the order of the schedule's tiles.
+enum Held<T> {
+    Nothing,
+    Whole(Aligned<T>),
+    Compact(Aligned<u16>),
 }
 
 impl<T: Vectors> Tiles<T> {
-    /// Packs the features; `store` also computes and keeps every tile.
+    /// Packs the features, and computes every tile where `kind` keeps them.
     pub(crate) fn new(
         recipe: Recipe,
         features: ArrayView2<'_, f64>,
-        store: bool,
+        kind: OperatorKind,
         isa: Isa,
     ) -> Self {
-        Self::from_samples(Samples::new(recipe, features), store, isa)
+        Self::from_samples(Samples::new(recipe, features), kind, isa)
     }
 
-    fn from_samples(samples: Samples<T>, store: bool, isa: Isa) -> Self {
+    fn from_samples(samples: Samples<T>, kind: OperatorKind, isa: Isa) -> Self {
         let schedule = Schedule::new(samples.n_blocks());
-        let mut tiles = Self { samples, schedule, isa, stored: None };
-        if store {
-            let order = tiles.schedule.order();
-            let mut values = Aligned::zeros(order.len() * TILE);
-            values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
-                let mut spare = tiles.samples.spare();
-                for r in (0..tiles.samples.block_len(rows)).step_by(STRIP) {
-                    tiles.compute(rows, r, columns, &mut tile[r * BLOCK..], &mut spare);
-                }
-            });
-            tiles.stored = Some(values);
-        }
+        let mut tiles = Self { samples, schedule, isa, held: Held::Nothing };
+        tiles.held = match kind {
+            OperatorKind::Tiled => Held::Nothing,
+            OperatorKind::Stored => Held::Whole(tiles.all(<[T]>::copy_from_slice)),
+            OperatorKind::Compact => Held::Compact(tiles.all(round)),
+        };
         tiles
     }
 
-    /// Bytes of the stored tiles.
-    pub(crate) fn stored_bytes(n_samples: usize) -> u64 {
-        (Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE * size_of::<T>()) as u64
+    /// Every value, as `keep` writes strips of them.
+    fn all<S: Copy + Default + Send>(&self, keep: impl Fn(&mut [S], &[T]) + Sync) -> Aligned<S> {
+        let order = self.schedule.order();
+        let mut values = Aligned::zeros(order.len() * TILE);
+        values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
+            self.computed(rows, columns, |r, strip| {
+                keep(&mut tile[r * BLOCK..(r + STRIP) * BLOCK], strip);
+            });
+        });
+        values
+    }
+
+    /// Values that are held where all are.
+    pub(crate) fn stored_values(n_samples: usize) -> usize {
+        Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE
     }
 
     /// Bytes a product of `n_vectors` takes while it runs.
@@ -68,21 +85,13 @@ impl<T: Vectors> Tiles<T> {
         self.samples.compute(self.isa, rows, STRIP, columns, out, spare);
     }
 
-    /// Hands the strips of a tile, eight rows each, to `visit`.
-    fn strips(&self, tile: usize, rows: usize, columns: usize, mut visit: impl FnMut(usize, &[T])) {
-        let n_rows = self.samples.block_len(rows);
-        if let Some(stored) = &self.stored {
-            let values = &stored[tile * TILE..(tile + 1) * TILE];
-            for r in (0..n_rows).step_by(STRIP) {
-                visit(r, &values[r * BLOCK..(r + STRIP) * BLOCK]);
-            }
-        } else {
-            let mut strip = Aligned::zeros(STRIP * BLOCK);
-            let mut spare = self.samples.spare();
-            for r in (0..n_rows).step_by(STRIP) {
-                self.compute(rows, r, columns, &mut strip, &mut spare);
-                visit(r, &strip);
-            }
+    /// Computes the strips of a tile, eight rows each, and hands them to `visit`.
+    fn computed(&self, rows: usize, columns: usize, mut visit: impl FnMut(usize, &[T])) {
+        let mut strip = Aligned::zeros(STRIP * BLOCK);
+        let mut spare = self.samples.spare();
+        for r in (0..self.samples.block_len(rows)).step_by(STRIP) {
+            self.compute(rows, r, columns, &mut strip, &mut spare);
+            visit(r, &strip);
         }
     }
 
@@ -93,9 +102,10 @@ impl<T: Vectors> Tiles<T> {
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one slice.
         let block_size = n_vectors * BLOCK;
         let mut input = Aligned::zeros(n_blocks * block_size);
+        let unit = if matches!(self.held, Held::Compact(_)) { 1.0 / FULL } else { 1.0 };
         for (c, row) in v.rows().into_iter().enumerate() {
             for (i, &value) in row.iter().enumerate() {
-                input[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = value;
+                input[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = value * unit;
             }
         }
         let partial: Vec<Aligned<f64>> = (0..Schedule::n_tasks(n_blocks))
@@ -127,28 +137,24 @@ impl<T: Vectors> Tiles<T> {
     fn add_tile(&self, tile: usize, input: &[f64], output: &mut [f64], n_vectors: usize) {
         let (i, j) = self.schedule.order()[tile];
         let block_size = n_vectors * BLOCK;
+        let (head, tail) = output.split_at_mut(j * block_size);
+        let own = &mut tail[..block_size];
+        let part = |block: usize| &input[block * block_size..(block + 1) * block_size];
+        let mirror = (i < j).then(|| (part(i), &mut head[i * block_size..(i + 1) * block_size]));
         let len = self.samples.block_len(j);
-        let v = &input[j * block_size..(j + 1) * block_size];
-        if i == j {
-            let y = &mut output[i * block_size..(i + 1) * block_size];
-            self.strips(tile, i, j, |r, strip| {
-                accumulate_rows(self.isa, strip, STRIP, len, v, &mut y[r..], n_vectors);
-            });
-        } else {
-            let w = &input[i * block_size..(i + 1) * block_size];
-            let (head, tail) = output.split_at_mut(j * block_size);
-            let y_i = &mut head[i * block_size..(i + 1) * block_size];
-            let y_j = &mut tail[..block_size];
-            self.strips(tile, i, j, |r, strip| {
-                let rows = (&w[r..], &mut y_i[r..]);
-                accumulate_both(self.isa, strip, len, (v, &mut *y_j), rows, n_vectors);
-            });
+        let mut sums = Sums { isa: self.isa, n_vectors, len, v: part(j), own, mirror };
+        let starts = (0..self.samples.block_len(i)).step_by(STRIP);
+        let at = |r: usize| tile * TILE + r * BLOCK..tile * TILE + (r + STRIP) * BLOCK;
+        match &self.held {
+            Held::Nothing => self.computed(i, j, |r, strip| sums.add(r, strip)),
+            Held::Whole(values) => starts.for_each(|r| sums.add(r, &values[at(r)])),
+            Held::Compact(values) => starts.for_each(|r| sums.add(r, &values[at(r)])),
         }
     }
 
     /// The matrix of the listed samples.
-    pub(crate) fn restrict(&self, samples: &[usize], store: bool) -> Self {
-        Self::from_samples(self.samples.select(samples), store, self.isa)
+    pub(crate) fn restrict(&self, samples: &[usize], kind: OperatorKind) -> Self {
+        Self::from_samples(self.samples.select(samples), kind, self.isa)
     }
 
     /// out += v·K\[samples, :\]. Kernel values are computed eight rows at a time and used at once.
@@ -195,7 +201,7 @@ impl<T: Vectors> Tiles<T> {
 
     /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]).
     pub(crate) fn block_into(&self, samples: &[usize], out: &mut [f64]) {
-        let block = Self::from_samples(self.samples.select(samples), false, self.isa);
+        let block = self.restrict(samples, OperatorKind::Tiled);
         let all: Vec<usize> = (0..samples.len()).collect();
         block.rows_into(&all, 0..samples.len(), out);
     }
@@ -229,7 +235,10 @@ impl<T: Vectors> Tiles<T> {
             let from = columns.start.max(block * BLOCK);
             let to = columns.end.min((block + 1) * BLOCK);
             // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
-            let stored = self.stored.as_ref().filter(|_| last <= block);
+            let stored = match &self.held {
+                Held::Whole(values) if last <= block => Some(values),
+                _ => None,
+            };
             if stored.is_none() {
                 let rows = rows.get_or_insert_with(|| {
                     let mut rows = self.samples.row_pack();
@@ -252,5 +261,42 @@ impl<T: Vectors> Tiles<T> {
                 out.iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64());
             }
         }
+    }
+}
+
+/// Where the products of a tile go.
+struct Sums<'a> {
+    isa: Isa,
+    n_vectors: usize,
+    /// Columns of the tile.
+    len: usize,
+    /// The vectors at the columns.
+    v: &'a [f64],
+    /// Sums of the columns.
+    own: &'a mut [f64],
+    /// The vectors at the rows and their sums, where the tile stands for its mirror image too.
+    mirror: Option<(&'a [f64], &'a mut [f64])>,
+}
+
+impl Sums<'_> {
+    /// Adds the eight rows from `r` on.
+    fn add<S: Widen>(&mut self, r: usize, strip: &[S]) {
+        match &mut self.mirror {
+            None => {
+                let sums = &mut self.own[r..];
+                accumulate_rows(self.isa, strip, STRIP, self.len, self.v, sums, self.n_vectors);
+            }
+            Some((w, sums)) => {
+                let (columns, rows) = ((self.v, &mut *self.own), (&w[r..], &mut sums[r..]));
+                accumulate_both(self.isa, strip, self.len, columns, rows, self.n_vectors);
+            }
+        }
+    }
+}
+
+fn round<T: Vectors>(out: &mut [u16], values: &[T]) {
+    for (out, value) in out.iter_mut().zip(values) {
+        // Above what 16 bits hold only by the rounding of a one.
+        *out = (value.to_f64() * FULL + 0.5) as u16;
     }
 }
