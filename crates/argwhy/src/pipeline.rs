@@ -10,7 +10,8 @@ use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, primal, sso, theta,
+    Iteration, NewtonSettings, Observer, Outcome, Path as SolverPath, SsoSettings, Status, primal,
+    sso, theta,
 };
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
@@ -75,27 +76,79 @@ impl Pipeline {
         ranges: &[Range<usize>],
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
+        self.with_threads(|| {
+            let start = Instant::now();
+            let task = self.task(data, ranges)?;
+            if self.settings.primal {
+                self.fit_plain(data, task, start, progress)
+            } else {
+                let mut fitted = None;
+                let path = [self.settings.regularization];
+                self.fit_kernel(data, task, start, progress, &path, &mut |fit| {
+                    fitted = Some(fit);
+                    Ok(())
+                })?;
+                Ok(fitted.expect("a path of one regularization has one fit"))
+            }
+        })
+    }
+
+    /// Fits one model for each regularization of `path` instead of the settings' own, each from the coefficients of the one before, and hands
+    /// each to `each` when it is there. An interrupted fit is the last.
+    pub fn fit_path(
+        &self,
+        data: &Dataset,
+        ranges: &[Range<usize>],
+        path: &[f64],
+        progress: &mut (dyn Progress + Send),
+        each: &mut (dyn FnMut(Fit) -> Result<(), Error> + Send),
+    ) -> Result<(), Error> {
+        if path.is_empty() {
+            return Ok(());
+        }
+        for (at, &regularization) in path.iter().enumerate() {
+            FitSettings { regularization, ..self.settings.clone() }.validate()?;
+            if path[..at].contains(&regularization) {
+                return Err(Error::Core(argwhy_core::Error::Setting {
+                    name: "path",
+                    found: format!("{regularization:e} twice"),
+                    allowed: "different regularizations, such as 1e-4,1e-5,1e-6",
+                }));
+            }
+        }
+        let of_one = Self::new(FitSettings {
+            // What a path holds on to must do for the smallest of them.
+            regularization: path.iter().copied().fold(f64::INFINITY, f64::min),
+            ..self.settings.clone()
+        })?;
+        let settings = &of_one.settings;
+        if settings.primal
+            || settings.solver != SolverKind::Newton
+            || settings.theta != ThetaChoice::Identity
+        {
+            return Err(Error::Core(argwhy_core::Error::Setting {
+                name: "path",
+                found: "together with primal, sso or a learned theta".to_owned(),
+                allowed: "for --solver newton, --theta identity, without --primal; fit those one regularization at a time",
+            }));
+        }
+        of_one.with_threads(|| {
+            let start = Instant::now();
+            let task = of_one.task(data, ranges)?;
+            of_one.fit_kernel(data, task, start, progress, path, each)
+        })
+    }
+
+    fn with_threads<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
         let n_threads = self.settings.threads.unwrap_or(0);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
             .build()
             .map_err(|e| Error::Threads { n_threads, why: e.to_string() })?;
-        pool.install(|| self.fit_here(data, ranges, progress))
-    }
-
-    fn fit_here(
-        &self,
-        data: &Dataset,
-        ranges: &[Range<usize>],
-        progress: &mut (dyn Progress + Send),
-    ) -> Result<Fit, Error> {
-        let start = Instant::now();
-        let task = self.task(data, ranges)?;
-        if self.settings.primal {
-            self.fit_plain(data, task, start, progress)
-        } else {
-            self.fit_kernel(data, task, start, progress)
-        }
+        pool.install(work)
     }
 
     /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.
@@ -150,13 +203,16 @@ impl Pipeline {
         Ok(Task { problem, set, constrained, sizes, outside, rows, weights, recorded })
     }
 
+    /// A fit for each regularization of `path`.
     fn fit_kernel(
         &self,
         data: &Dataset,
         task: Task,
-        start: Instant,
+        mut start: Instant,
         progress: &mut (dyn Progress + Send),
-    ) -> Result<Fit, Error> {
+        path: &[f64],
+        each: &mut dyn FnMut(Fit) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
@@ -179,34 +235,46 @@ impl Pipeline {
             None => operator,
         };
         drop(values);
-        let mut observer = Forward(progress);
-        let seed = settings.seed;
-        let mut outcome = match settings.solver {
-            SolverKind::Newton => {
-                let max_rank = Some(plan.max_rank);
-                let own = NewtonSettings { max_rank, ..settings.newton() };
-                match settings.theta {
-                    ThetaChoice::Identity => {
-                        newton::solve(&problem, &operator, &own, seed, &mut observer)?
-                    }
-                    ThetaChoice::Learn => {
-                        theta::solve(&problem, &operator, &own, seed, &mut observer)?
-                    }
-                }
-            }
-            SolverKind::Sso => {
-                let own = SsoSettings { max_rank: plan.block_rank(sizes), ..settings.sso() };
-                sso::solve(&problem, &operator, &own, plan.operator, seed, &mut observer)?
-            }
-        };
-        drop(operator);
-        outcome.seconds = start.elapsed().as_secs_f64();
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
-        let parts =
-            Parts { features, kernel, set, constrained, signals: signals.view(), rows: &numbers };
-        let mut model = Model::from_outcome(&problem, &outcome, parts);
-        model.record.peak_memory_bytes = peak_memory_bytes();
-        Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
+        let own = NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
+        let mut newton = SolverPath::new(&operator, own, settings.regularization, settings.seed);
+        let mut observer = Forward(progress);
+        for &k in path {
+            let problem = problem.clone().with_regularization(k)?;
+            let mut outcome = match (settings.solver, settings.theta) {
+                (SolverKind::Newton, ThetaChoice::Identity) => {
+                    newton.solve(&problem, &mut observer)?
+                }
+                (SolverKind::Newton, ThetaChoice::Learn) => {
+                    theta::solve(&problem, &operator, &own, settings.seed, &mut observer)?
+                }
+                (SolverKind::Sso, _) => {
+                    let max_rank = plan.block_rank(sizes);
+                    let own = SsoSettings { max_rank, ..settings.sso() };
+                    let (kind, seed) = (plan.operator, settings.seed);
+                    sso::solve(&problem, &operator, &own, kind, seed, &mut observer)?
+                }
+            };
+            outcome.seconds = start.elapsed().as_secs_f64();
+            let interrupted = outcome.status == Status::Interrupted;
+            let parts = Parts {
+                features: features.clone(),
+                kernel: kernel.clone(),
+                set: set.clone(),
+                constrained,
+                signals: signals.view(),
+                rows: &numbers,
+            };
+            let mut model = Model::from_outcome(&problem, &outcome, parts);
+            model.record.peak_memory_bytes = peak_memory_bytes();
+            let settings = FitSettings { regularization: k, ..recorded.clone() };
+            each(Fit { model, outcome, plan, outside, rows: rows.clone(), settings })?;
+            if interrupted {
+                break;
+            }
+            start = Instant::now();
+        }
+        Ok(())
     }
 }
 

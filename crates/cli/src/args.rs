@@ -183,6 +183,15 @@ pub struct FitOptions {
     /// Weight of simplicity, k in the paper
     #[arg(short = 'k', long, allow_negative_numbers = true, help_heading = "Problem and solver")]
     pub regularization: Option<f64>,
+    /// Fit a model for each of these instead of one for -k, each starting from the one before: quickest from large to small. The models
+    /// are named after MODEL, with the regularization added
+    #[arg(
+        long,
+        value_name = "1e-4,1e-5,1e-6",
+        conflicts_with = "regularization",
+        help_heading = "Problem"
+    )]
+    pub path: Option<Numbers>,
     /// Algorithm: newton (exact, few steps) or sso (the paper's, block by block)
     #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
     pub solver: Option<SolverKind>,

@@ -42,6 +42,12 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         let linear = *kernel == KernelKind::Linear.into();
         (file.primal, file.intercept) = (file.primal && linear, file.intercept && linear);
     }
+    if line.regularization.is_some() {
+        file.path = None;
+    }
+    if line.path.is_some() {
+        file.regularization = None;
+    }
     let flags =
         (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
     let (intercept, primal) = (line.intercept || file.intercept, line.primal || file.primal);
@@ -68,6 +74,7 @@ fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
         matrix_eq,
         infeasible,
         regularization,
+        path,
         solver,
         theta,
         tol,

@@ -94,6 +94,17 @@ pub(crate) struct Decided {
     pub(crate) faces: Faces,
 }
 
+fn check_regularization(regularization: f64) -> Result<(), Error> {
+    if regularization > 0.0 && regularization.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "regularization",
+        found: regularization.to_string(),
+        allowed: "a positive finite number",
+    })
+}
+
 impl From<DecisionSet> for SampleSets {
     fn from(set: DecisionSet) -> Self {
         Self::shared(set.limits())
@@ -108,13 +119,7 @@ impl Problem {
         regularization: f64,
     ) -> Result<Self, Error> {
         let sets = sets.into();
-        if !(regularization > 0.0 && regularization.is_finite()) {
-            return Err(Error::Setting {
-                name: "regularization",
-                found: regularization.to_string(),
-                allowed: "a positive finite number",
-            });
-        }
+        check_regularization(regularization)?;
         if decisions.nrows() == 0 {
             return Err(Error::NoSamples);
         }
@@ -180,6 +185,13 @@ impl Problem {
         }
         self.metric = metric;
         self.measured()
+    }
+
+    /// The same with another regularization k.
+    pub fn with_regularization(mut self, regularization: f64) -> Result<Self, Error> {
+        check_regularization(regularization)?;
+        self.regularization = regularization;
+        Ok(self)
     }
 
     /// The same with its dimensions as one system even where boxes would let them apart: what a changing Θ needs.

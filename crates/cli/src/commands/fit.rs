@@ -1,5 +1,7 @@
 //! `argwhy fit`: data → model, with its certificate.
 
+mod path;
+
 use super::{check_targets, names, print_json, resolve};
 use crate::args::FitArgs;
 use crate::error::CliError;
@@ -9,7 +11,7 @@ use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::{Dataset, Fit, Pipeline};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `fit --json` prints.
 #[derive(Serialize)]
@@ -23,6 +25,7 @@ pub struct FitResult {
     dual: f64,
     gap: f64,
     relative_gap: f64,
+    regularization: f64,
     iterations: usize,
     kernel_products: usize,
     seconds: f64,
@@ -49,6 +52,7 @@ impl FitResult {
             dual: certificate.dual,
             gap: certificate.gap,
             relative_gap: certificate.relative_gap,
+            regularization: record.regularization,
             iterations: record.iterations,
             kernel_products: record.kernel_products,
             seconds: record.seconds,
@@ -67,10 +71,17 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let second = options.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
     let (matrix, matrix_eq) = (options.matrix.as_deref(), options.matrix_eq.as_deref());
     let inputs = [Some(args.data.as_path()), args.config.as_deref(), second, matrix, matrix_eq];
-    let wholes = [Some(args.output.as_path()), options.report.as_deref()];
+    let models = path::models(&args.output, options.path.as_ref());
+    let wholes = models.iter().map(PathBuf::as_path).chain(options.report.as_deref());
+    if options.path.is_some() && options.report.is_some() {
+        return Err(CliError::Usage(
+            "--report is about one fit; leave it out with --path, and fit the regularization you choose with -k and --report"
+                .to_owned(),
+        ));
+    }
     check_targets(
         &inputs.into_iter().flatten().collect::<Vec<_>>(),
-        &wholes.into_iter().flatten().collect::<Vec<_>>(),
+        &wholes.collect::<Vec<_>>(),
         options.trace.as_deref().as_slice(),
     )?;
     interrupt::listen();
@@ -104,7 +115,14 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             names(&loaded.unread)
         ));
     }
-    let fitted = Pipeline::new(settings)?.fit_rows(&data, &rows, &mut follow);
+    let pipeline = Pipeline::new(settings)?;
+    if let Some(path) = &options.path {
+        let fitted = path::run(&pipeline, (&data, &rows), &path.0, &models, &mut follow);
+        let traced = follow.finish();
+        let end = path::tell(&fitted?, options.quiet, options.json)?;
+        return traced.map(|()| end);
+    }
+    let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
     let fit = fitted?;
     fit.save(&args.output)?;

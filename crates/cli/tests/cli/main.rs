@@ -12,6 +12,7 @@ mod determinism;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod path;
 mod primal;
 mod refusals;
 mod sso;

@@ -150,6 +150,14 @@ impl Coupled {
 }
 
 impl Preconditioner for Coupled {
+    fn set_ridge(&mut self, ridge: f64) -> bool {
+        if ridge != self.ridge {
+            self.ridge = ridge;
+            self.cholesky.clear();
+        }
+        true
+    }
+
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
         let Faces::Polyhedral(new) = faces else {
             unreachable!("boxes have preconditioners of their own")

@@ -36,6 +36,10 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
     fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) {
         (**self).apply(systems, v, out);
     }
+
+    fn set_ridge(&mut self, ridge: f64) -> bool {
+        (**self).set_ridge(ridge)
+    }
 }
 
 /// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of every sample's face.
@@ -46,4 +50,9 @@ pub(crate) trait Preconditioner {
     /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of polyhedra vectors over all
     /// dimensions, one below the other. Both are in the coordinates of the faces, zero beyond the free ones.
     fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
+
+    /// Takes another λ from the next [`update`](Self::update) on. False where that means making it anew.
+    fn set_ridge(&mut self, _ridge: f64) -> bool {
+        false
+    }
 }

@@ -61,6 +61,14 @@ impl Woodbury {
 }
 
 impl Preconditioner for Woodbury {
+    fn set_ridge(&mut self, ridge: f64) -> bool {
+        if ridge != self.ridge {
+            self.ridge = ridge;
+            self.dimensions.iter_mut().for_each(|d| d.cholesky.clear());
+        }
+        true
+    }
+
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
         let free = faces.mask();
         let rank = self.factor.rank();

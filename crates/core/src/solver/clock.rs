@@ -42,6 +42,7 @@ impl<'a> Clock<'a> {
     }
 }
 
+/// To a solver inside another's step: it asks whether to go on, and its own steps are reported to nobody.
 impl Observer for Clock<'_> {
     fn poll(&mut self) -> std::ops::ControlFlow<()> {
         if Clock::poll(self) {

@@ -23,7 +23,6 @@ use crate::precond::Preconditioner;
 use crate::problem::{Certificate, Certified, Decided, Problem};
 use crate::qp::Metric;
 use ndarray::{Array1, Array2, Axis, s};
-use std::ops::ControlFlow;
 
 /// Largest decisions whose second derivative is formed; beyond, only products with it are.
 const FORMED: usize = 15;
@@ -173,10 +172,9 @@ impl Step {
         let own = NewtonSettings { time_limit: None, tol: inner_tol(settings.tol), ..*settings };
         let shape = problem.decisions().dim();
         let start = (Array2::zeros(shape), Array2::zeros(shape));
-        let mut inside = Inside(clock);
         let answer = Answer::Coefficients;
         let outcome =
-            newton::solve_from(problem, operator, &own, seed, start, answer, &mut inside)?;
+            newton::solve_from(problem, operator, &own, seed, start, answer, &mut *clock)?;
         Self::new(problem, Array2::eye(problem.decision_dim()), outcome)
     }
 
@@ -379,8 +377,7 @@ impl Learner<'_> {
                 preconditioner: Box::new(&mut *tools.preconditioner),
             };
             let answer = Answer::Coefficients;
-            let mut inside = Inside(clock);
-            let mut inner_clock = Clock::new(None, &mut inside);
+            let mut inner_clock = Clock::new(None, &mut *clock);
             let outcome = newton::solve_with(
                 &problem,
                 parts,
@@ -563,13 +560,4 @@ fn minimise(
         }
     }
     Ok(Some(t))
-}
-
-/// The inner solver asks whether to go on, and reports to nobody.
-struct Inside<'a, 'b>(&'a mut Clock<'b>);
-
-impl Observer for Inside<'_, '_> {
-    fn poll(&mut self) -> ControlFlow<()> {
-        if self.0.poll() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
 }

@@ -22,7 +22,7 @@ use crate::problem::{Certificate, Decided, Problem};
 use crate::random::stream;
 use ndarray::{Array2, Axis};
 use selection::Selector;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Share of the tolerance, and of the gap there is, that a block's own gap may keep: blocks are exact for all purposes.
 const BLOCK_TOL: f64 = 1e-4;
@@ -317,7 +317,6 @@ impl Sso<'_> {
             max_rank: self.settings.max_rank,
         };
         let start = (coefficients, desired);
-        let mut inside = Inside(clock);
         let outcome = newton::solve_from(
             &problem,
             operator.as_ref(),
@@ -325,7 +324,7 @@ impl Sso<'_> {
             self.seed,
             start,
             Answer::Responses,
-            &mut inside,
+            &mut *clock,
         )?;
         self.entries += share * share * outcome.kernel_products as f64;
         let interrupted = matches!(outcome.status, Status::Interrupted);
@@ -335,14 +334,5 @@ impl Sso<'_> {
             return Ok(None);
         }
         Ok(Some(if worse { responses } else { outcome.certified.responses }))
-    }
-}
-
-/// The solver of a block asks whether to go on, and reports to nobody.
-struct Inside<'a, 'b>(&'a mut Clock<'b>);
-
-impl Observer for Inside<'_, '_> {
-    fn poll(&mut self) -> ControlFlow<()> {
-        if self.0.poll() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,0 +1,73 @@
+//! `argwhy fit --path`: a model for each of several regularizations.
+
+use super::FitResult;
+use crate::End;
+use crate::commands::print_json;
+use crate::error::CliError;
+use crate::progress::{Follow, say};
+use argwhy::core::solver::Status;
+use argwhy::settings::Numbers;
+use argwhy::{Dataset, Pipeline};
+use serde::Serialize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The files that will be written: MODEL itself, or for a path one for each regularization, `hopper.argwhy` → `hopper-k1e-6.argwhy`.
+pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
+    let Some(path) = path else { return vec![output.to_path_buf()] };
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let ending =
+        output.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    path.0.iter().map(|k| output.with_file_name(format!("{stem}-k{k:e}{ending}"))).collect()
+}
+
+/// What was fitted, in order. Each model is saved before the next is begun.
+pub fn run(
+    pipeline: &Pipeline,
+    (data, rows): (&Dataset, &[Range<usize>]),
+    path: &[f64],
+    models: &[PathBuf],
+    follow: &mut Follow,
+) -> Result<Vec<FitResult>, CliError> {
+    let mut results = Vec::new();
+    pipeline.fit_path(data, rows, path, follow, &mut |fit| {
+        let model = &models[results.len()];
+        fit.save(model)?;
+        results.push(FitResult::new(&fit, model));
+        Ok(())
+    })?;
+    Ok(results)
+}
+
+/// A table for people, and with `json` an object.
+pub fn tell(results: &[FitResult], quiet: bool, json: bool) -> Result<End, CliError> {
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        path: &'a [FitResult],
+    }
+    say(
+        quiet,
+        format_args!("       k     objective  relative gap  steps  products  seconds  status"),
+    );
+    for r in results {
+        say(
+            quiet,
+            format_args!(
+                "{:>8.1e}  {:>12.8}  {:>12.1e}  {:>5}  {:>8}  {:>7.2}  {}, saved to {}",
+                r.regularization,
+                r.objective,
+                r.relative_gap,
+                r.iterations,
+                r.kernel_products,
+                r.seconds,
+                r.status.name(),
+                r.model
+            ),
+        );
+    }
+    if json {
+        print_json(&Whole { path: results })?;
+    }
+    let solved = results.iter().all(|r| r.status == Status::Solved);
+    Ok(if solved { End::Done } else { End::Short })
+}
