@@ -73,7 +73,8 @@ class Runner:
             return result
         if process.returncode not in accept:
             last = (errors.strip().splitlines() or ["nothing on stderr"])[-1]
-            return self.failed(Result(None, wall, peak, f"exit {process.returncode}: {last}", errors), shown)
+            ended = f"exit {process.returncode}" if process.returncode > 0 else f"killed by {signal.Signals(-process.returncode).name}"
+            return self.failed(Result(None, wall, peak, f"{ended}: {last}", errors), shown)
         if silent:
             return Result({}, wall, peak, None, errors)
         try:
