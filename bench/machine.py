@@ -55,7 +55,10 @@ def argwhy_version(plan):
     if plan.argwhy is None:
         return "left out (--peers-only)"
     compiler = first_line(["rustc", "--version"], plan.runner.repository)
-    return f"{first_line([str(plan.argwhy), '--version'], plan.runner.repository)}, {compiler}, release profile"
+    version = first_line([str(plan.argwhy), "--version"], plan.runner.repository)
+    if not plan.built_here:
+        return f"{version}, a binary given by --argwhy, perhaps of another commit"
+    return f"{version}, {compiler}, release profile"
 
 
 def peer_versions(plan):

@@ -64,6 +64,7 @@ class Plan:
     sizes: Sizes
     quick: bool
     large_folder: pathlib.Path | None
+    built_here: bool
     regularization: float = 1e-6
     limit: float = 1.0
     fitted: dict = dataclasses.field(default_factory=dict)
@@ -95,7 +96,8 @@ class Plan:
         features = required(runner.run([python, peers / "features.py", data, work]))
         sizes = Sizes.of(arguments.quick)
         n_rows, feature_dim = features["n_rows"], features["feature_dim"]
-        return cls(runner, python, argwhy, peers, work, data, note, n_rows, feature_dim, sizes, arguments.quick, large)
+        known = (runner, python, argwhy, peers, work, data, note, n_rows, feature_dim, sizes)
+        return cls(*known, arguments.quick, large, not arguments.argwhy)
 
     def fit(self, n_samples, *options):
         """`argwhy fit` on the first rows, or None without argwhy."""

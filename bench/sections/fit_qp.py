@@ -23,13 +23,14 @@ def measure(page, plan):
         rows += [qp_row(n_samples, SOLVERS[solver], runs, fits) for solver, runs in peers.items()]
     page.table(HEADER, rows)
     page.paragraph(
-        "The program in N × dimensions variables, limits alone as constraints, by the solvers' own Python interfaces; the form that suits "
-        "them best (`peers/reduced_qp.py`). *fit s*: argwhy's own `seconds`, from raw signals; for the peers setup and solution of all "
-        "dimensions, kernel matrix and program ready before the clock starts. *peak RSS*: the whole process, making the matrix included. "
-        "*(9)*: the value of the paper's (9) at the solution. *primal*: what training minimises, evaluated in float64 at the coefficients. "
-        "*relative gap*: argwhy's certificate; for the peers primal against argwhy's lower bound. *violation*: limits exceeded by. "
-        "*1e-6*: eps_abs = eps_rel = 1e-6 and at most 100,000 iterations instead of 1e-3 and 4000: at its defaults OSQP leaves the limits "
-        "by about 1e-3. At most 300 s a dimension."
+        "The program in N × dimensions variables, limits alone as constraints, by the solvers' own Python interfaces; the form "
+        "that suits them best (`peers/reduced_qp.py`). *fit s*: argwhy's own `seconds`, from raw signals; for the peers setup "
+        "and solution of all dimensions, kernel matrix and program ready before the clock starts. *peak RSS*: the whole "
+        "process, making the matrix included. *(9)*: the value of the paper's (9) at the solution. *primal*: what training "
+        "minimises, evaluated in float64 at the coefficients. *relative gap*: argwhy's certificate; for the peers primal "
+        "against argwhy's lower bound, never below what that leaves open. *violation*: limits exceeded by. *1e-6*: eps_abs = "
+        "eps_rel = 1e-6 and at most 100,000 iterations instead of 1e-3 and 4000: at its defaults OSQP leaves the limits by "
+        "about 1e-3. At most 300 s a dimension."
     )
 
 

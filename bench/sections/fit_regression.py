@@ -20,7 +20,8 @@ def measure(page, plan):
             page.paragraph(f"N = {n_samples} left out: the data has {plan.n_rows} rows, of which {HELD_OUT} are kept apart.")
             continue
         fits, ridges = [], {"float64": [], "float32": []}
-        for _ in range(plan.sizes.repeats if n_samples <= REPEATED else 1):  # interleaved, so that a slow minute of the machine hits all alike
+        # Interleaved, so that a slow minute of the machine hits all alike.
+        for _ in range(plan.sizes.repeats if n_samples <= REPEATED else 1):
             if plan.argwhy:
                 fits.append(plan.fit(n_samples))
             for dtype, runs in ridges.items():
@@ -36,16 +37,17 @@ def measure(page, plan):
             rows.append(peer_row(plan, n_samples, name, [run], fits, f"svr-{n_samples}-{setting}.npz"))
     page.table(HEADER, rows)
     page.paragraph(
-        "KernelRidge solves the problem without limits (`alpha = kN`, same kernel, same features, computed beforehand). SVR has another loss "
-        "(ε = 0.1, scikit-learn's default) and an intercept; with C = 1/(2kN) it weighs simplicity as argwhy does, C = 1 is scikit-learn's "
-        "default. One SVR a dimension, side by side on all cores, 1000 MB of cache each, "
-        f"stopped after {plan.sizes.svr_patience:.0f} s. *fit s*: argwhy's own `seconds`, from raw signals; the call of `fit`. *(9)*: the optimal "
-        "value of the paper's (9); for KernelRidge, which ignores the limits, a lower bound on it. *primal*: what training minimises, in "
-        "float64, at the coefficients each returns (SVR's intercept costs it nothing). *relative gap*: argwhy's certificate; for the peers "
-        "their primal against argwhy's lower bound, which SVR does not try to meet. *beyond limits*: decisions on the training rows the model "
-        "wants beyond a limit (argwhy's stay inside when it decides). *RMSE, new rows*: error of the decisions, brought inside the limits, on the "
-        f"last {HELD_OUT} rows of the data, which none was trained on; k is the paper's, for control, and not tuned for this error. *slower*: "
-        "ratio of *fit s*."
+        "KernelRidge solves the problem without limits (`alpha = kN`, same kernel, same features, computed beforehand). SVR "
+        "has another loss (ε = 0.1, scikit-learn's default) and an intercept; with C = 1/(2kN) it weighs simplicity as argwhy "
+        "does, C = 1 is scikit-learn's default. One SVR a dimension, side by side on all cores, 1000 MB of cache each, stopped "
+        f"after {plan.sizes.svr_patience:.0f} s. *fit s*: argwhy's own `seconds`, from raw signals; the call of `fit`. *(9)*: "
+        "the optimal value of the paper's (9); for KernelRidge, which ignores the limits, a lower bound on it. *primal*: what "
+        "training minimises, in float64, at the coefficients each returns (SVR's intercept costs it nothing). *relative gap*: "
+        "argwhy's certificate; for the peers their primal against argwhy's lower bound, which SVR does not try to meet. "
+        "*beyond limits*: decisions on the training rows the model wants beyond a limit (argwhy's stay inside when it "
+        f"decides). *RMSE, new rows*: error of the decisions, brought inside the limits, on the last {HELD_OUT} rows of the "
+        "data, which none was trained on; k is the paper's, for control, and not tuned for this error. *slower*: ratio of *fit "
+        "s*."
     )
 
 

@@ -42,10 +42,10 @@ def measure(page, plan):
                 )
     page.table(HEADER, rows)
     page.paragraph(
-        f"Data: {data.note}; as many rows from the beginning of either half, k = {data.k:g}. *tiled*: `--operator tiled`, kernel values computed "
-        "anew for every product; *auto*: argwhy's own choice; both under `--memory 2GiB`. *core-ns an entry*: seconds × cores over products × "
-        "N(N+1)/2, everything else in a fit included; a *product* is one of the kernel matrix with all vectors there are. *peak RSS*: of the "
-        "process, by the operating system; *as reported*: by argwhy."
+        f"Data: {data.note}; as many rows from the beginning of either half, k = {data.k:g}. *tiled*: `--operator tiled`, "
+        "kernel values computed anew for every product; *auto*: argwhy's own choice; both under `--memory 2GiB`. *core-ns an "
+        "entry*: seconds × cores over products × N(N+1)/2, everything else in a fit included; a *product* is one of the kernel "
+        "matrix with all vectors there are. *peak RSS*: of the process, by the operating system; *as reported*: by argwhy."
     )
     fixed = tiny.peak_bytes if tiny.answer else None
     page.table(
@@ -54,10 +54,11 @@ def measure(page, plan):
     )
     base = f"{fixed / 2**20:.1f} MiB" if fixed else tiny.failure
     page.paragraph(
-        "Exponents by least squares in log-log, every N once (medians). Nothing is subtracted from the peak in the first figure; a process has a fixed "
-        f"part, though: the file with all its rows, code, threads. A fit of {TINY} rows of the same file takes {base}, and the last column is the "
-        "exponent of what comes on top of that. For comparison, by arithmetic: the float64 kernel matrix alone has "
-        f"{8 * plan.sizes.growth[-1] ** 2 / 2**30:.2f} GiB at N = {plan.sizes.growth[-1]}."
+        "Exponents by least squares in log-log, every N once (medians). Nothing is subtracted from the peak in the first "
+        f"figure; a process has a fixed part, though: the file with all its rows, code, threads. A fit of {TINY} rows of the "
+        f"same file takes {base}, and the last column is the exponent of what comes on top of that. For comparison, by "
+        f"arithmetic: the float64 kernel matrix alone has {8 * plan.sizes.growth[-1] ** 2 / 2**30:.2f} GiB at N = "
+        f"{plan.sizes.growth[-1]}."
     )
 
 

@@ -3,7 +3,10 @@
 import environment
 from markdown import number
 
-HEADER = ["precision", "d", "threads", "product", "gemm", "exp", "gemm, then exp", "product / (gemm + exp)", "of medians", "product / gemm, then exp"]
+HEADER = [
+    "precision", "d", "threads", "product", "gemm", "exp", "gemm, then exp", "product / (gemm + exp)", "of medians",
+    "product / gemm, then exp",
+]  # fmt: skip
 
 
 def measure(page, plan):
@@ -18,11 +21,12 @@ def measure(page, plan):
     a = result.answer
     page.table(HEADER, [row(r) for r in a["rows"]])
     page.paragraph(
-        f"`cargo bench -p argwhy-core --bench kernel_product`, {a['isa']}, N = {a['n_samples']}, {a['vectors']} vectors; core-ns an entry of the triangle, "
-        f"the least of {a['turns']} turns in which all are measured one after the other in one process. *product*: K·v with recomputed tiles, inner "
-        "products, exponentials and the sums of both blocks a tile serves. *gemm*: faer, inner products of the same triangle in tiles that "
-        "stay in cache, the best of six block sizes and layouts. *exp*: vectorised, in the first cache. *gemm, then exp*: exp on the tile gemm has just "
-        "written. The peers' columns do not include the sums."
+        f"`cargo bench -p argwhy-core --bench kernel_product`, {a['isa']}, N = {a['n_samples']}, {a['vectors']} vectors; "
+        f"core-ns an entry of the triangle, the least of {a['turns']} turns in which all are measured one after the other in "
+        "one process. *product*: K·v with recomputed tiles, inner products, exponentials and the sums of both blocks a tile "
+        "serves. *gemm*: faer, inner products of the same triangle in tiles that stay in cache, the best of six block sizes "
+        "and layouts. *exp*: vectorised, in the first cache. *gemm, then exp*: exp on the tile gemm has just written. The "
+        "peers' columns do not include the sums."
     )
 
 

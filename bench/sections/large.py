@@ -18,7 +18,7 @@ UNITS = {None: 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 def measure(page, plan):
     if not plan.argwhy:
         return
-    page.heading("A hundred thousand samples inside a memory limit" if not plan.quick else "Large data inside a memory limit (quick: small)")
+    page.heading(f"{plan.sizes.large:,} samples inside a memory limit")
     if plan.large_folder is None:
         page.paragraph("Left out: needs `--large DIR` with " + " and ".join(f"`{name}`" for name, _ in LARGE.values()) + ".")
         return
@@ -36,10 +36,10 @@ def measure(page, plan):
                 plan.runner.failures.append(f"{name}, N = {n_samples}: {fit.peak_bytes} bytes under --memory {limit}")
     page.table(HEADER, rows)
     page.paragraph(
-        "Each once. Rolled out by teachers, half medium and half expert, decisions with noise, as the paper's medium-expert tasks; degree-2 features, "
-        "limits ±1, tolerance 1e-6. *kernel*: the way argwhy chose under the limit, as it says beforehand with the memory it *planned*. *peak RSS*: of "
-        "the process, by the operating system. For comparison, by arithmetic: the float64 kernel matrix alone has "
-        f"{8 * plan.sizes.large**2 / 2**30:.1f} GiB."
+        "Each once. Rolled out by teachers, half medium and half expert, decisions with noise, as the paper's medium-expert "
+        "tasks; degree-2 features, limits ±1, tolerance 1e-6. *kernel*: the way argwhy chose under the limit, as it says "
+        "beforehand with the memory it *planned*. *peak RSS*: of the process, by the operating system. For comparison, by "
+        f"arithmetic: the float64 kernel matrix alone has {8 * plan.sizes.large**2 / 2**30:.1f} GiB."
     )
 
 
