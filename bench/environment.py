@@ -1,5 +1,6 @@
-"""What has to exist before anything is measured: the peers' virtual environment and argwhy's release binary."""
+"""What has to exist before anything is measured: the peers' virtual environment and argwhy's binaries."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -22,14 +23,33 @@ def virtual_environment(bench):
     return python
 
 
-def release_binary(repository):
-    """target/release/argwhy, built now."""
+def release_binary(repository, given=None):
+    """The binary given, or the release one, built now."""
+    if given is not None:
+        binary = pathlib.Path(given).resolve()
+        if not binary.exists():
+            raise SystemExit(f"bench: {binary} is not there")
+        return binary
     say("cargo build --release")
-    check(["cargo", "build", "--release"], cwd=repository)
-    binary = pathlib.Path(repository) / "target" / "release" / "argwhy"
-    if not binary.exists():
-        raise SystemExit(f"bench: cargo built no {binary}")
-    return binary
+    return built(["cargo", "build", "--release"], repository, "argwhy")
+
+
+def bench_binary(repository, name):
+    """A benchmark of the core crate, built now as `cargo bench` would run it."""
+    say(f"cargo bench -p argwhy-core --bench {name} --no-run")
+    return built(["cargo", "bench", "-p", "argwhy-core", "--bench", name, "--no-run"], repository, name)
+
+
+def built(command, repository, name):
+    """Where cargo put the executable `name`: it says so itself, whatever the target folder."""
+    done = subprocess.run([*command, "--message-format=json-render-diagnostics"], cwd=repository, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"bench: failed: {' '.join(command)}")
+    for line in done.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") == "compiler-artifact" and message["target"]["name"] == name and message.get("executable"):
+            return pathlib.Path(message["executable"])
+    raise SystemExit(f"bench: cargo built no {name}")
 
 
 def check(command, cwd=None):

@@ -25,7 +25,7 @@ def describe(page, plan, command_line):
             f"peers: {peer_versions(plan)}",
             f"data: {plan.data_note}; {plan.n_rows} rows loaded, {plan.feature_dim} features (degree 2 with constant, z-score over "
             f"all loaded rows, clipped to ±1000), rbf with γ = 1/{plan.feature_dim}, limits ±{plan.limit:g}, k = {plan.regularization:g}",
-            f"command: `{shlex.join([os.path.relpath(command_line[0], plan.runner.repository), *command_line[1:]])}`",
+            f"command: `{shlex.join(command_line)}`",
         ]
     )
 
@@ -55,14 +55,17 @@ def argwhy_version(plan):
     if plan.argwhy is None:
         return "left out (--peers-only)"
     compiler = first_line(["rustc", "--version"], plan.runner.repository)
-    return f"{first_line([str(plan.argwhy), '--version'], plan.runner.repository)}, {compiler}, release profile"
+    version = first_line([str(plan.argwhy), "--version"], plan.runner.repository)
+    if not plan.built_here:
+        return f"{version}, a binary given by --argwhy, perhaps of another commit"
+    return f"{version}, {compiler}, release profile"
 
 
 def peer_versions(plan):
     code = (
         "import importlib.metadata as m, platform; "
         "print('Python', platform.python_version(), *[f', {p} {m.version(p)}' for p in "
-        "('cvxpy', 'scs', 'scikit-learn', 'numpy', 'scipy', 'quadprog')], sep='')"
+        "('cvxpy', 'scs', 'osqp', 'clarabel', 'scikit-learn', 'numpy', 'scipy', 'quadprog')], sep='')"
     )
     text = first_line([str(plan.python), "-c", code], plan.runner.repository)
     return text.replace("Python", "Python ", 1) if text else "unknown"

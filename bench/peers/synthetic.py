@@ -1,26 +1,29 @@
 """Data for those who have none: signals along smooth trajectories and a smooth controller that saturates.
 
-    synthetic.py OUT.npz
+    synthetic.py OUT.npz [--rows N]
 
-24,155 rows (the size of the Hopper file), 11 signals, 3 decisions in [-1, 1], about a quarter of them on a limit. Seeded.
+24,155 rows (the size of the Hopper file) if not told otherwise, 11 signals, 3 decisions in [-1, 1], about a quarter of them on
+a limit. Seeded.
 """
 
+import argparse
 import json
 import pathlib
-import sys
 
 import numpy as np
 
-N_ROWS, SIGNAL_DIM, DECISION_DIM = 24155, 11, 3
+SIGNAL_DIM, DECISION_DIM = 11, 3
 
 
-def signals(rng):
+def signals(n_rows, rng):
     """Sums of sines with incommensurable frequencies, and a little noise."""
-    time = np.arange(N_ROWS)[:, None, None] / 20.0
+    time = np.arange(n_rows)[:, None, None] / 20.0
     frequency = rng.uniform(0.2, 3.0, size=(SIGNAL_DIM, 6))
     phase = rng.uniform(0.0, 2.0 * np.pi, size=(SIGNAL_DIM, 6))
     amplitude = rng.normal(size=(SIGNAL_DIM, 6))
-    smooth = np.sum(amplitude * np.sin(frequency * time + phase), axis=2)
+    smooth = np.concatenate(  # a piece at a time: the sines of 100,000 rows together take half a gigabyte
+        [np.sum(amplitude * np.sin(frequency * piece + phase), axis=2) for piece in np.array_split(time, 1 + n_rows // 10000)]
+    )
     return smooth + 0.05 * rng.normal(size=smooth.shape)
 
 
@@ -32,12 +35,15 @@ def decisions(observed, rng):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    p = argparse.ArgumentParser()
+    p.add_argument("out", type=pathlib.Path)
+    p.add_argument("--rows", type=int, default=24155)
+    arguments = p.parse_args()
     rng = np.random.default_rng(0)
-    observed = signals(rng)
+    observed = signals(arguments.rows, rng)
     decided = decisions(observed, rng)
-    np.savez(out, observations=observed.astype(np.float32), actions=decided.astype(np.float32))
-    print(json.dumps({"n_rows": N_ROWS, "on_a_limit": float(np.mean(np.abs(decided) == 1.0))}))
+    np.savez(arguments.out, observations=observed.astype(np.float32), actions=decided.astype(np.float32))
+    print(json.dumps({"n_rows": arguments.rows, "on_a_limit": float(np.mean(np.abs(decided) == 1.0))}))
 
 
 if __name__ == "__main__":
