@@ -414,8 +414,15 @@ impl Problem {
         decided: &Array2<f64>,
     ) -> f64 {
         let terms = self.gap_terms(responses, desired, decided);
-        // On general rows a response may be outside by rounding, and its share negative by as much.
-        (sum_over(responses.len(), terms) / self.total).max(0.0)
+        let sum = match self.sets {
+            SampleSets::Boxes(_) => sum_over(responses.len(), terms),
+            SampleSets::Polyhedra(_) => {
+                let (dim, n) = responses.dim();
+                // On general rows a response may be outside by rounding, and its share negative: that much is not known, and counts.
+                sum_over(n, |i| (0..dim).map(|j| terms(j * n + i)).sum::<f64>().abs())
+            }
+        };
+        sum / self.total
     }
 
     /// P(α) for its desired decisions.
