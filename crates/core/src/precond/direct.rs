@@ -3,7 +3,8 @@
 //! K + λI = LLᵀ is factorised once, for all dimensions and all steps. With A the bound samples of a dimension and
 //! S = (K + λI)⁻¹, the inverse on the free ones is S_FF − S_FA S_AA⁻¹ S_AF: with w = L⁻¹v and C_A = L⁻¹E_A, the columns of
 //! L⁻¹ that belong to A, it is L⁻ᵀ(w − C_A (C_AᵀC_A)⁻¹ C_Aᵀw). Columns and their inner products stay once they are known, so
-//! that a step costs the Cholesky factor of a matrix as large as A. Where many samples are bound, K_FF + λI is
+//! that a step costs the Cholesky factor of a matrix as large as A. What is taken off in A, t = (C_AᵀC_A)⁻¹ C_Aᵀw, is also all that is to know
+//! about K c there: (K + λI)c = v − E_A t, so that (K c)_A = −t and (K c)_F = v − λc, without a product. Where many samples are bound, K_FF + λI is
 //! factorised instead.
 
 use super::Preconditioner;
@@ -16,7 +17,7 @@ use crate::linalg::dense::{
 };
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
 /// Samples whose kernel values, or columns of L⁻¹, are one task's. A divisor of the operator's blocks, so that stored kernel
@@ -24,6 +25,8 @@ use rayon::prelude::*;
 const GROUP: usize = 40;
 /// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
 const BORDERED: usize = 4;
+/// λ, as a share of K's trace, from which the errors of a solution, about machine precision over this, do not matter to a step.
+const TRUSTED: f64 = 1e-9;
 /// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a step gains a factor of 10/9 on the
 /// eigenvalues near zero; this many gain 1e9.
 const INVERSE_ITERATIONS: usize = 200;
@@ -38,6 +41,8 @@ pub(crate) struct Direct<'a> {
     dimensions: Vec<Dimension>,
     /// What was added to K's diagonal: λ, or more where that did not suffice.
     shift: f64,
+    /// Whether λ is far enough from rounding for solutions to be taken without looking at their residual.
+    trusted: bool,
 }
 
 /// Columns of L⁻¹ computed so far.
@@ -78,7 +83,9 @@ impl<'a> Direct<'a> {
         let known = Known { place: vec![None; n], ..Known::default() };
         let dimensions =
             (0..n_dimensions).map(|_| Dimension { free: vec![true; n], way: Way::Whole }).collect();
-        Ok(Self { operator, n, factor, ridge, known, dimensions, shift })
+        let trace: f64 = operator.diagonal().iter().sum();
+        let trusted = shift == ridge && ridge >= TRUSTED * trace;
+        Ok(Self { operator, n, factor, ridge, known, dimensions, shift, trusted })
     }
 
     /// Whether rounding has made K + λI indefinite.
@@ -195,7 +202,63 @@ impl<'a> Direct<'a> {
     }
 }
 
+impl Direct<'_> {
+    /// c and t for each dimension that shares L and its right-hand side.
+    fn solve_shared(&self, systems: &[(usize, ArrayView1<'_, f64>)]) -> Vec<(Vec<f64>, Vec<f64>)> {
+        let n = self.n;
+        if systems.is_empty() {
+            return Vec::new();
+        }
+        let mut w: Vec<f64> = systems.iter().flat_map(|(_, v)| v.iter().copied()).collect();
+        forward_substitute(&self.factor, n, 0, &mut w, systems.len());
+        let taken: Vec<Vec<f64>> = w
+            .par_chunks_mut(n)
+            .zip(systems)
+            .map(|(w, (j, _))| {
+                let Way::Bordered { bound, places, factor } = &self.dimensions[*j].way else {
+                    return Vec::new();
+                };
+                // A column is zero above its own sample.
+                let columns = || {
+                    let from = bound.iter().zip(places);
+                    from.map(|(&i, place)| (i, &self.known.columns[place * n + i..(place + 1) * n]))
+                };
+                let mut t: Vec<f64> = columns().map(|(i, column)| dot(column, &w[i..])).collect();
+                cholesky_solve(factor, bound.len(), &mut t);
+                for ((i, column), t) in columns().zip(&t) {
+                    w[i..].iter_mut().zip(column).for_each(|(w, c)| *w -= t * c);
+                }
+                t
+            })
+            .collect();
+        back_substitute(&self.factor, n, &mut w, systems.len());
+        let masked = w.chunks(n).zip(systems).map(|(w, (j, _))| {
+            let free = &self.dimensions[*j].free;
+            w.iter().zip(free).map(|(w, free)| if *free { *w } else { 0.0 }).collect()
+        });
+        masked.zip(taken).collect()
+    }
+}
+
 impl Preconditioner for Direct<'_> {
+    fn solve(&self, ridge: f64, v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        let own = |d: &Dimension| matches!(d.way, Way::Own { .. });
+        if !self.trusted || ridge != self.ridge || self.dimensions.iter().any(own) {
+            return None;
+        }
+        let systems: Vec<_> = v.rows().into_iter().enumerate().collect();
+        let (mut found, mut image) = (Array2::zeros(v.dim()), v.clone());
+        for (j, (c, t)) in self.solve_shared(&systems).into_iter().enumerate() {
+            let c = ArrayView1::from(&c);
+            found.row_mut(j).assign(&c);
+            image.row_mut(j).scaled_add(-ridge, &c);
+            if let Way::Bordered { bound, .. } = &self.dimensions[j].way {
+                bound.iter().zip(t).for_each(|(&i, t)| image[[j, i]] = -t);
+            }
+        }
+        Some((found, image))
+    }
+
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
         let free = faces.mask();
         let n = self.n;
@@ -229,43 +292,12 @@ impl Preconditioner for Direct<'_> {
     }
 
     fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
-        let n = self.n;
         // Those that share L go through it together.
         let shares = |c: &usize| !matches!(self.dimensions[dimensions[*c]].way, Way::Own { .. });
         let (shared, own): (Vec<usize>, Vec<usize>) = (0..dimensions.len()).partition(shares);
-        let mut w = vec![0.0; shared.len() * n];
-        for (w, &c) in w.chunks_mut(n).zip(&shared) {
-            for (w, v) in w.iter_mut().zip(v.row(c)) {
-                *w = *v;
-            }
-        }
-        if !shared.is_empty() {
-            forward_substitute(&self.factor, n, 0, &mut w, shared.len());
-        }
-        w.par_chunks_mut(n).zip(&shared).for_each(|(w, &c)| {
-            let Way::Bordered { bound, places, factor } = &self.dimensions[dimensions[c]].way
-            else {
-                return;
-            };
-            // A column is zero above its own sample.
-            let columns = || {
-                let from = bound.iter().zip(places);
-                from.map(|(&i, place)| (i, &self.known.columns[place * n + i..(place + 1) * n]))
-            };
-            let mut t: Vec<f64> = columns().map(|(i, column)| dot(column, &w[i..])).collect();
-            cholesky_solve(factor, bound.len(), &mut t);
-            for ((i, column), t) in columns().zip(t) {
-                w[i..].iter_mut().zip(column).for_each(|(w, c)| *w -= t * c);
-            }
-        });
-        if !shared.is_empty() {
-            back_substitute(&self.factor, n, &mut w, shared.len());
-        }
-        for (w, &c) in w.chunks(n).zip(&shared) {
-            let free = &self.dimensions[dimensions[c]].free;
-            for ((out, w), free) in out.row_mut(c).iter_mut().zip(w).zip(free) {
-                *out = if *free { *w } else { 0.0 };
-            }
+        let rows = shared.iter().map(|&c| (dimensions[c], v.row(c))).collect::<Vec<_>>();
+        for (&c, (found, _)) in shared.iter().zip(self.solve_shared(&rows)) {
+            out.row_mut(c).assign(&ArrayView1::from(&found));
         }
         let solved: Vec<Vec<f64>> = own
             .par_iter()
@@ -370,12 +402,23 @@ mod tests {
                 });
                 let mut v = Array2::zeros((3, n));
                 operator.apply(w.view(), v.view_mut()).unwrap();
+                let image = v.clone();
                 v.scaled_add(ridge, &w);
                 v.zip_mut_with(&free, |v, free| *v = if *free { *v } else { 0.0 });
                 let mut out = Array2::zeros((3, n));
                 direct.apply(&[0, 1, 2], v.view(), out.view_mut());
                 let worst = (&out - &w).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
                 assert!(worst < 1e-10, "{worst:e}");
+                // Without a product, where no dimension is factorised on its own.
+                let own =
+                    free.rows().into_iter().any(|f| f.iter().filter(|f| !**f).count() > n / 4);
+                let solved = direct.solve(ridge, &v);
+                assert_eq!(solved.is_none(), own);
+                if let Some((found, product)) = solved {
+                    assert!((&found - &w).iter().all(|d| d.abs() < 1e-10));
+                    assert!((&product - &image).iter().all(|d| d.abs() < 1e-10));
+                }
+                assert!(direct.solve(2.0 * ridge, &v).is_none());
                 // A choice of dimensions, in another order.
                 let mut some = Array2::zeros((2, n));
                 let picked = v.select(ndarray::Axis(0), &[2, 1]);

@@ -13,7 +13,7 @@ pub(crate) use woodbury::Woodbury;
 
 use crate::decision_set::Faces;
 use crate::error::Error;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 /// No preconditioner at all.
 pub(crate) struct Identity;
@@ -40,6 +40,10 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
     fn set_ridge(&mut self, ridge: f64) -> bool {
         (**self).set_ridge(ridge)
     }
+
+    fn solve(&self, ridge: f64, v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        (**self).solve(ridge, v)
+    }
 }
 
 /// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of every sample's face.
@@ -54,5 +58,10 @@ pub(crate) trait Preconditioner {
     /// Takes another λ from the next [`update`](Self::update) on. False where that means making it anew.
     fn set_ridge(&mut self, _ridge: f64) -> bool {
         false
+    }
+
+    /// c and K R c over all samples with (RᵀKR + λI) c = v in every system, where it can say so without a product.
+    fn solve(&self, _ridge: f64, _v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        None
     }
 }

@@ -65,6 +65,10 @@ impl System<'_> {
         if active.is_empty() {
             return Ok(Solution { direction: found, image, products, finished, indefinite });
         }
+        if let Some((found, image)) = self.preconditioner.solve(self.ridge, &rhs) {
+            let direction = self.faces.expand(norms.len(), &found).into_owned();
+            return Ok(Solution { direction, image, products, finished, indefinite });
+        }
         let rows = |keep: &[usize]| -> Vec<usize> {
             keep.iter().flat_map(|&c| c * each..(c + 1) * each).collect()
         };
