@@ -2,6 +2,8 @@
 //!
 //! Compact tiles hold round(65535·κ). A product with them is one with those integers: the vectors are divided by 65535 beforehand.
 
+#![allow(unsafe_code)]
+
 use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
 use super::kind::OperatorKind;
 use super::schedule::Schedule;
@@ -9,7 +11,7 @@ use crate::kernel::panels::{BLOCK, STRIP};
 use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
-use crate::linalg::simd::{Isa, Vectors, Widen};
+use crate::linalg::simd::{Arch, Isa, Task, Vectors, Widen};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -51,7 +53,10 @@ impl<T: Vectors> Tiles<T> {
         tiles.held = match kind {
             OperatorKind::Tiled => Held::Nothing,
             OperatorKind::Stored => Held::Whole(tiles.all(<[T]>::copy_from_slice)),
-            OperatorKind::Compact => Held::Compact(tiles.all(round)),
+            OperatorKind::Compact => Held::Compact(tiles.all(|out, values| {
+                // SAFETY: `isa` was detected on this machine, and the task has no contract of its own.
+                unsafe { isa.run(Round { values, out }) }
+            })),
         };
         tiles
     }
@@ -294,9 +299,18 @@ impl Sums<'_> {
     }
 }
 
-fn round<T: Vectors>(out: &mut [u16], values: &[T]) {
-    for (out, value) in out.iter_mut().zip(values) {
-        // Above what 16 bits hold only by the rounding of a one.
-        *out = (value.to_f64() * FULL + 0.5) as u16;
+/// round(65535·κ), for values that exceed one by rounding at most.
+struct Round<'a, T> {
+    values: &'a [T],
+    out: &'a mut [u16],
+}
+
+impl<T: Vectors> Task for Round<'_, T> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        for (out, value) in self.out.iter_mut().zip(self.values) {
+            *out = (value.to_f64() * FULL + 0.5) as i32 as u16;
+        }
     }
 }
