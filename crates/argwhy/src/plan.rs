@@ -69,7 +69,7 @@ const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, m
      rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
 /// Ranks below this help no more than they cost.
 const LEAST_RANK: usize = 32;
-/// Products with the kernel matrix that a fit usually takes.
+/// Products with the kernel matrix that a fit usually takes with a preconditioner of rank 1000, or of the best for constraints.
 const USUAL_PRODUCTS: f64 = 80.0;
 /// Passes over all features that a fit in the primal usually takes.
 const USUAL_PASSES: f64 = 14.0;
@@ -237,14 +237,13 @@ impl Plan {
         let build = scale * time(OperatorKind::Tiled);
         // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
         let (n, r) = (self.n_together as f64, self.max_rank as f64);
-        // A smaller rank than the best takes more products.
-        let (best_rank, systems) = if sizes.coupled {
-            let best = sizes.rank_for(&NewtonSettings::default(), self.n_together);
-            (best as f64, (sizes.decision_dim * (sizes.decision_dim + 1) / 2) as f64)
+        let (products, systems) = if sizes.coupled {
+            let best = sizes.rank_for(&NewtonSettings::default(), self.n_together) as f64;
+            let pairs = sizes.decision_dim * (sizes.decision_dim + 1) / 2;
+            (USUAL_PRODUCTS * (best / r).max(1.0), pairs as f64)
         } else {
-            (NewtonSettings::partial_rank_for(self.n_together) as f64, 1.0)
+            (USUAL_PRODUCTS * 1000.0 / r, 1.0)
         };
-        let products = USUAL_PRODUCTS * (best_rank / r).max(1.0);
         let flops = n * r * r * 1.5 * systems + products * 2.0 * n * r * sizes.decision_dim as f64;
         self.seconds = build + products * product + flops / (5e9 * cores);
     }
