@@ -9,7 +9,7 @@ use crate::decision_set::{DecisionSet, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::panels::{BLOCK, STRIP};
-use crate::kernel::quadratic::{Monomials, QuadraticRows, QuadraticSupport};
+use crate::kernel::quadratic::{QuadraticRows, QuadraticSupport};
 use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
@@ -46,8 +46,7 @@ pub struct Predictor {
 /// Up to eight signals made ready for one of the two ways.
 #[derive(Clone, Copy)]
 enum Group<'a> {
-    /// With the block's monomials in a batch.
-    Quadratic(&'a QuadraticSupport, &'a QuadraticRows, Option<&'a Monomials>),
+    Quadratic(&'a QuadraticSupport, &'a QuadraticRows),
     General(&'a RowPack<f64>),
 }
 
@@ -109,7 +108,7 @@ impl Predictor {
         for (r, &i) in picked.iter().enumerate() {
             support.write_row(&self.features, &features.row(i).to_vec(), &mut polynomials, r);
         }
-        let groups = [Group::Quadratic(support, &polynomials, None), Group::General(&general)];
+        let groups = [Group::Quadratic(support, &polynomials), Group::General(&general)];
         let mut sums = [(); 2].map(|()| Aligned::zeros(self.decision_dim() * BLOCK));
         let mut strip = self.strip();
         for (group, sums) in groups.into_iter().zip(&mut sums) {
@@ -240,7 +239,7 @@ impl Predictor {
         let rows = match &self.quadratic {
             Some(support) if !self.features.is_clipped(row.iter()) => {
                 support.write_row(&self.features, row, &mut scratch.polynomials, 0);
-                Group::Quadratic(support, &scratch.polynomials, None)
+                Group::Quadratic(support, &scratch.polynomials)
             }
             _ => {
                 let first = scratch.features.slice(ndarray::s![..1, ..]);
@@ -377,14 +376,12 @@ impl Predictor {
         let n_groups = polynomials.len() + packs.len();
         let mut sums = vec![0.0; n_groups * self.decision_dim() * BLOCK];
         let mut strip = self.strip();
-        let mut monomials = Monomials::new(n_features);
         let width = self.decision_dim() * BLOCK;
         for block in 0..self.support.n_blocks() {
             let mut sums = sums.chunks_mut(width);
             if let Some(support) = self.quadratic.as_ref().filter(|_| !polynomials.is_empty()) {
-                support.expand(self.isa, block, &mut monomials);
                 for ((rows, members), sums) in polynomials.iter().zip(&mut sums) {
-                    let group = Group::Quadratic(support, rows, Some(&monomials));
+                    let group = Group::Quadratic(support, rows);
                     self.add_block(block, group, members.len(), &mut strip, sums);
                 }
             }
@@ -421,8 +418,8 @@ impl Predictor {
     /// Kernel values of up to eight rows against a block of support points.
     fn compute(&self, block: usize, rows: Group<'_>, n_rows: usize, strip: &mut [f64]) {
         match rows {
-            Group::Quadratic(support, rows, monomials) => {
-                support.compute_strip(self.isa, rows, n_rows, block, monomials, strip);
+            Group::Quadratic(support, rows) => {
+                support.compute_strip(self.isa, rows, n_rows, block, strip);
             }
             Group::General(rows) => {
                 let computed = if n_rows < FEW { n_rows } else { STRIP };
