@@ -61,8 +61,8 @@ fn copied<T: Element + Copy, D: Dimension>(
     array: &Bound<'_, PyArray<T, D>>,
     convert: impl Fn(T) -> f64,
 ) -> PyResult<Option<Array<f64, D>>> {
-    let size = size_of::<T>() as isize;
-    if !array.data().is_aligned() || array.strides().iter().any(|stride| stride % size != 0) {
+    let whole = |stride: &isize| stride.unsigned_abs().is_multiple_of(size_of::<T>());
+    if !array.data().is_aligned() || !array.strides().iter().all(whole) {
         return Ok(None);
     }
     let borrowed = array
@@ -89,7 +89,7 @@ pub fn answer<'py>(
     values: Array2<f64>,
     flat: bool,
     single: Option<&dyn Fn(usize, f64) -> f32>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Bound<'py, PyAny> {
     match single {
         None => shaped(py, values, flat),
         Some(round) => {
@@ -99,11 +99,16 @@ pub fn answer<'py>(
     }
 }
 
-fn shaped<T: Element>(py: Python<'_>, values: Array2<T>, flat: bool) -> PyResult<Bound<'_, PyAny>> {
-    Ok(if flat && values.ncols() == 1 {
+fn shaped<T: Element>(py: Python<'_>, values: Array2<T>, flat: bool) -> Bound<'_, PyAny> {
+    if flat && values.ncols() == 1 {
         let (values, _) = values.into_raw_vec_and_offset();
         PyArray1::from_vec(py, values).into_any()
     } else {
         PyArray2::from_owned_array(py, values).into_any()
-    })
+    }
+}
+
+/// A count or row number as NumPy's usual integer.
+pub fn whole(n: impl TryInto<i64>) -> i64 {
+    n.try_into().unwrap_or(i64::MAX)
 }

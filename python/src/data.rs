@@ -13,8 +13,8 @@ use std::path::PathBuf;
 #[pyfunction]
 #[pyo3(signature = (path, *, signals, decisions, rows, constraints, matrix, matrix_eq, weights))]
 #[allow(clippy::too_many_arguments, reason = "the command's data options, one by one")]
-pub fn load<'py>(
-    py: Python<'py>,
+pub fn load(
+    py: Python<'_>,
     path: PathBuf,
     signals: Option<String>,
     decisions: Option<String>,
@@ -23,7 +23,7 @@ pub fn load<'py>(
     matrix: Option<PathBuf>,
     matrix_eq: Option<PathBuf>,
     weights: Option<String>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Bound<'_, PyDict>> {
     let request = DataRequest {
         signals,
         decisions,

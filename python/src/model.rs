@@ -1,6 +1,6 @@
 //! A fitted model: decisions, what is inside, and its bytes.
 
-use crate::array::{Matrix, answer, matrix, plain_matrix, vector};
+use crate::array::{Matrix, answer, matrix, plain_matrix, vector, whole};
 use crate::constraints::constraints as limits_of;
 use crate::error::{apart, data_error, told};
 use crate::pool::pool;
@@ -24,7 +24,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// A model with its settings, made ready to decide when it is first asked.
 #[pyclass(frozen, module = "argwhy._argwhy")]
 pub struct Model {
-    model: Core,
+    core: Core,
     settings: FitSettings,
     /// As stored, for saving: a file keeps what an older version wrote.
     stored: serde_json::Value,
@@ -37,16 +37,16 @@ pub struct Model {
 
 impl Model {
     /// From a fit.
-    pub fn new(model: Core, settings: FitSettings) -> PyResult<Self> {
+    pub fn new(core: Core, settings: FitSettings) -> PyResult<Self> {
         let stored =
             serde_json::to_value(&settings).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
-        Ok(Self::with(model, settings, stored))
+        Ok(Self::with(core, settings, stored))
     }
 
-    fn with(model: Core, settings: FitSettings, stored: serde_json::Value) -> Self {
-        let single = fits_single(model.set.limits());
+    fn with(core: Core, settings: FitSettings, stored: serde_json::Value) -> Self {
+        let single = fits_single(core.set.limits());
         let (predictor, scratch) = (OnceLock::new(), Mutex::new(Vec::new()));
-        Self { model, settings, stored, single, predictor, scratch }
+        Self { core, settings, stored, single, predictor, scratch }
     }
 
     fn from_stored(stored: StoredModel) -> Result<Self, String> {
@@ -60,7 +60,7 @@ impl Model {
             return Ok(predictor);
         }
         let made =
-            pool(self.settings.threads)?.install(|| Predictor::new(&self.model)).map_err(told)?;
+            pool(self.settings.threads)?.install(|| Predictor::new(&self.core)).map_err(told)?;
         Ok(self.predictor.get_or_init(|| made))
     }
 
@@ -108,8 +108,8 @@ impl Model {
         py: Python<'py>,
         decisions: Array2<f64>,
         (flat, single): (bool, bool),
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let limits = self.model.set.limits();
+    ) -> Bound<'py, PyAny> {
+        let limits = self.core.set.limits();
         let inward = |j: usize, u: f64| inward(u, limits.lower()[j], limits.upper()[j]);
         let round: Option<&dyn Fn(usize, f64) -> f32> =
             if single && self.single { Some(&inward) } else { None };
@@ -149,7 +149,7 @@ impl Model {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(Matrix { values, single }) = plain_matrix(signals)? else { return Ok(None) };
         let decisions = apart(py, || self.decide_all(&values, None))?;
-        self.answer(py, decisions, (flat, single)).map(Some)
+        Ok(Some(self.answer(py, decisions, (flat, single))))
     }
 
     /// Decisions within limits that come with the signals.
@@ -164,7 +164,7 @@ impl Model {
         let given = limits.map(limits_of).transpose()?;
         let decisions = apart(py, || self.decide_all(&values, given.as_ref()))?;
         // No rounding of a point of a general polyhedron is safe.
-        self.answer(py, decisions, (flat, single && given.is_none()))
+        Ok(self.answer(py, decisions, (flat, single && given.is_none())))
     }
 
     /// g(s): what would be decided without limits.
@@ -181,7 +181,7 @@ impl Model {
         })?;
         let nearest = |_: usize, g: f64| g as f32;
         let round: Option<&dyn Fn(usize, f64) -> f32> = if single { Some(&nearest) } else { None };
-        answer(py, desired, flat, round)
+        Ok(answer(py, desired, flat, round))
     }
 
     /// The learned objective of each decision, one row of `signals` each or one for all.
@@ -221,11 +221,11 @@ impl Model {
 
     /// Writes the file that the command reads.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        apart(py, || save_model(&path, &self.model, &self.stored).map_err(told))
+        apart(py, || save_model(&path, &self.core, &self.stored).map_err(told))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let bytes = encode_model(&self.model, &self.stored).map_err(PyRuntimeError::new_err)?;
+        let bytes = encode_model(&self.core, &self.stored).map_err(PyRuntimeError::new_err)?;
         let read = py.import("argwhy._argwhy")?.getattr("model_from_bytes")?;
         PyTuple::new(py, [read, PyTuple::new(py, [PyBytes::new(py, &bytes)])?.into_any()])
     }
@@ -238,103 +238,103 @@ impl Model {
 
     #[getter]
     fn status(&self) -> &'static str {
-        self.model.record.status.name()
+        self.core.record.status.name()
     }
 
     /// How the fit went: certificate, iterations, seconds and so on.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json(py, &self.model.record)
+        json(py, &self.core.record)
     }
 
     #[getter]
     fn constrained(&self) -> bool {
-        self.model.constrained
+        self.core.constrained
     }
 
     #[getter]
     fn signal_dim(&self) -> usize {
-        self.model.features.signal_dim()
+        self.core.features.signal_dim()
     }
 
     #[getter]
     fn decision_dim(&self) -> usize {
-        self.model.decision_dim()
+        self.core.decision_dim()
     }
 
     #[getter]
     fn n_support(&self) -> usize {
-        self.model.n_support()
+        self.core.n_support()
     }
 
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        PyArray2::from_array(py, &self.model.coefficients)
+        PyArray2::from_array(py, &self.core.coefficients)
     }
 
     #[getter]
     fn support_signals<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        PyArray2::from_array(py, &self.model.support_signals)
+        PyArray2::from_array(py, &self.core.support_signals)
     }
 
     #[getter]
     fn support_rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(py, self.model.support_rows.iter().map(|&row| row as i64))
+        PyArray1::from_iter(py, self.core.support_rows.iter().map(|&row| whole(row)))
     }
 
     /// V of a plain model.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
-        self.model.weights.as_ref().map(|weights| PyArray2::from_array(py, weights))
+        self.core.weights.as_ref().map(|weights| PyArray2::from_array(py, weights))
     }
 
     #[getter]
     fn weight_names(&self) -> Vec<String> {
-        self.model.weight_names()
+        self.core.weight_names()
     }
 
     #[getter]
     fn feature_names(&self) -> Vec<String> {
-        self.model.features.names()
+        self.core.features.names()
     }
 
     #[getter]
     fn theta_uu<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let metric = self.model.metric().map_err(told)?;
+        let metric = self.core.metric().map_err(told)?;
         Ok(PyArray2::from_owned_array(py, metric.theta().to_owned()))
     }
 
     #[getter]
     fn learned_theta(&self) -> bool {
-        self.model.theta.is_some()
+        self.core.theta.is_some()
     }
 
     /// What the limits of the training samples cost.
     #[getter]
     fn training_prices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        record::prices(py, &self.model.prices)
+        record::prices(py, &self.core.prices)
     }
 
     #[getter]
     fn lower<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.model.set.limits().lower())
+        PyArray1::from_slice(py, self.core.set.limits().lower())
     }
 
     #[getter]
     fn upper<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.model.set.limits().upper())
+        PyArray1::from_slice(py, self.core.set.limits().upper())
     }
 
     /// The kernel with its parameters, as in the model file.
     #[getter]
     fn kernel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json(py, &self.model.kernel)
+        json(py, &self.core.kernel)
     }
 
     /// The feature map with its statistics, as in the model file.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json(py, &self.model.features)
+        json(py, &self.core.features)
     }
 
     /// Features of signals.
@@ -344,7 +344,7 @@ impl Model {
         signals: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let signals = matrix("signals", signals)?.values;
-        let features = apart(py, || self.model.features.transform(signals.view()).map_err(told))?;
+        let features = apart(py, || self.core.features.transform(signals.view()).map_err(told))?;
         Ok(PyArray2::from_owned_array(py, features))
     }
 }

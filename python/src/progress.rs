@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 /// Where a solver stands after a step.
+#[allow(clippy::struct_field_names, reason = "the names of the trace")]
 #[pyclass(frozen, get_all, module = "argwhy")]
 #[derive(Clone, Copy)]
 pub struct Iteration {
