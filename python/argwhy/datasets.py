@@ -57,7 +57,7 @@ class Charging(NamedTuple):
     """Each night's own limits."""
 
 
-def _ranges(rows: Rows) -> str | None:
+def _ranges(rows: Any) -> str | None:
     """Rows as the command writes them, ``0:5000,10000:15000``."""
     if rows is None or isinstance(rows, str):
         return rows
@@ -65,6 +65,8 @@ def _ranges(rows: Rows) -> str | None:
         if rows.step not in (None, 1):
             raise DataError(f"rows has the step {rows.step}; ranges of rows have none")
         return f"{'' if rows.start is None else rows.start}:{'' if rows.stop is None else rows.stop}"
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"rows is a {type(rows).__name__}; expected text such as '0:5000', slices or ranges")
     return ",".join(filter(None, (_ranges(part) for part in rows)))
 
 

@@ -32,15 +32,54 @@ class KernelInverseOptimizer(Parametrised):
     An expert saw signals and decided, each time minimising an objective nobody wrote down. The estimator learns
     uᵀθu − 2g(s)ᵀu with g a function in a kernel's space, and :meth:`predict` minimises it over the allowed decisions.
 
-    Parameters have the names, meanings and defaults of the command's options and config file (``argwhy fit --help``); None is
-    a setting that is not mentioned. Beside them:
+    Parameters have the names, meanings and defaults of the command's options and config file (``argwhy fit --help``), except for
+    the last two; None is a setting that is not mentioned. Attributes that end in an underscore exist after :meth:`fit` or
+    :meth:`load`.
 
-    verbose : int
+    Parameters
+    ----------
+    regularization:
+        k, the weight of simplicity.
+    features, normalize, clip:
+        Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling ("zscore" or "none"), and where
+        they are cut.
+    kernel:
+        "rbf", "laplace", "linear", "polynomial", "matern32", "matern52", or sums and products such as
+        "rbf + 0.5*matern52(gamma=0.1)".
+    gamma:
+        The kernel's inverse width, 1/(2·length²) for rbf and matern; "auto" is 1/(number of features).
+    degree, offset:
+        Of polynomial kernels.
+    length_scales:
+        What each feature is divided by before the kernel sees it, one number a feature.
+    intercept, primal:
+        For the linear kernel: with an intercept; solving for the weights of the features (:attr:`weights_`).
+    bounds:
+        One lower and one upper limit for all dimensions of a decision.
+    lower, upper:
+        Limits dimension by dimension, infinite ones included.
+    unbounded:
+        Says that there are no limits on purpose.
+    infeasible:
+        What to do with decisions outside their limits: "error", "clip" or "keep".
+    theta:
+        Whether θ_uu is the "identity", or to "learn".
+    solver:
+        "newton", or "sso": the paper's algorithm, to which ``block``, ``selection``, ``warm_up`` and ``init`` belong.
+    tol, max_iterations, time_limit:
+        Relative duality gap to reach; steps and seconds at most.
+    memory:
+        What the whole process may take, such as "2GiB"; the plan keeps it.
+    threads:
+        Threads of fits and predictions; one a core if not given.
+    precision, operator:
+        Of kernel values while iterating ("f32" or "f64"), and whether they are kept ("stored", "tiled", "auto").
+    seed:
+        Of everything random.
+    verbose:
         1 reports the plan and every step on ``sys.stderr``.
-    callback : callable
+    callback:
         Called with an :class:`Iteration` after every step; returning True stops the fit there.
-
-    Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
 
     Examples
     --------

@@ -65,6 +65,8 @@ def test_every_layout(layout, rows, tmp_path):
     for ranges in ("2:5,20:30", [slice(2, 5), slice(20, None)], [range(2, 5), range(20, 30)]):
         signals, decisions = datasets.load(path, rows=ranges)
         assert np.array_equal(signals, rows[0][picked]) and np.array_equal(decisions, rows[1][picked])
+    with pytest.raises(TypeError, match="rows is a int"):
+        datasets.load(path, rows=5)
     with pytest.raises(DataError, match="step 2"):
         datasets.load(path, rows=slice(0, 10, 2))
 
