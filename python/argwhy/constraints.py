@@ -11,7 +11,7 @@ from .errors import DataError
 from .typing import ArrayLike, FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constraints:
     """What limits decisions u: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper, each part optional.
 

@@ -18,16 +18,27 @@ use std::sync::mpsc::{Receiver, Sender};
 #[pyclass(frozen, get_all, module = "argwhy")]
 #[derive(Clone, Copy)]
 pub struct Iteration {
+    /// Steps taken so far.
     iteration: usize,
+    /// The paper's objective (9) at the feasible responses.
     objective: f64,
+    /// Upper bound on the optimum.
     primal: f64,
+    /// Lower bound on it.
     dual: f64,
+    /// Their distance.
     gap: f64,
+    /// Relative to the bounds' size.
     relative_gap: f64,
+    /// Largest squared distance of a response from its optimality condition.
     violation: f64,
+    /// Share of decision coordinates strictly inside their limits.
     free: f64,
+    /// Whether the numbers come from the double-precision kernel; in early steps they come from the working precision.
     exact: bool,
+    /// Products with the kernel matrix so far.
     kernel_products: usize,
+    /// Seconds since the solver started.
     seconds: f64,
 }
 

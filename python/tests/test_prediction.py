@@ -17,8 +17,6 @@ def test_decisions_do_not_depend_on_their_company(kernel, dtype, task):
     for size in (1, 2, 7, 256, 257):
         parts = [est.predict(new[i : i + size]) for i in range(0, len(new), size)]
         assert np.array_equal(np.concatenate(parts), together), size
-    for threads in (1, 2, 3):
-        assert np.array_equal(est.fit(signals, decisions).set_params(threads=threads).predict(new), together)
 
 
 def test_threads_of_a_fit_are_those_of_its_predictions(task):
