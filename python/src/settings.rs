@@ -2,7 +2,6 @@
 //!
 //! Python says `max_iterations`, the config file `max-iterations`; nothing else differs. `None` is a setting that is not mentioned.
 
-use crate::error::told;
 use argwhy::FitSettings;
 use argwhy::settings::Numbers;
 use pyo3::IntoPyObjectExt;
@@ -20,12 +19,6 @@ const MAX_DEPTH: usize = 8;
 #[pyfunction]
 pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     parameters(py, &FitSettings::default())
-}
-
-/// Fails where the parameters can't be settings of any fit.
-#[pyfunction]
-pub fn check_settings(given: &Bound<'_, PyDict>) -> PyResult<()> {
-    settings(given)?.validate().map_err(told)
 }
 
 /// Settings as parameters.
