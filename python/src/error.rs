@@ -65,10 +65,14 @@ pub fn panicked(payload: Box<dyn Any + Send>) -> PyErr {
     raise("InternalError", format!("argwhy has a bug, please report it: {what}"))
 }
 
+/// Runs `work`; a panic becomes an exception.
+pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panicked(payload)))
+}
+
 /// Runs `work` with the interpreter free for others; a panic becomes an exception.
 pub fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work)))
-        .unwrap_or_else(|payload| Err(panicked(payload)))
+    py.detach(|| guarded(work))
 }
 
 /// Panics, for the test that an interpreter survives it.

@@ -2,13 +2,13 @@
 
 use crate::array::{matrix, vector};
 use crate::constraints::constraints;
-use crate::error::{panicked, told};
+use crate::error::{guarded, panicked, told};
 use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
 use argwhy::io::RowRanges;
-use argwhy::{Dataset, FitSettings, Pipeline};
+use argwhy::{Dataset, Pipeline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -54,7 +54,36 @@ pub fn fit(
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
     let pipeline = Pipeline::new(settings.clone()).map_err(told)?;
-    let unsaid = |constrained| settings.limits_unsaid(constrained);
+    let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
+    let unsaid = settings.limits_unsaid(data.constraints().is_some());
+    let note = unsaid.then(|| UNBOUNDED.to_owned());
+    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, note))?;
+    // Without a fit nothing was reached that could be used, and what stopped it is what there is to say.
+    let ((fit, steps), interruption) = match (solved, interruption) {
+        (Ok(solved), interruption) => (solved, interruption),
+        (Err(_), Some(stopped)) => return Err(stopped),
+        (Err(error), None) => return Err(error),
+    };
+    let verdict = PyString::new(py, fit.verdict()).unbind();
+    let plan = json(py, &fit.plan)?.unbind();
+    let outside = json(py, &fit.outside)?.unbind();
+    Ok(Fit {
+        history: history(py, &steps)?.unbind(),
+        plan,
+        outside,
+        verdict,
+        interruption: interruption.map(|error| error.into_value(py).into_any()),
+        model: Py::new(py, Model::new(fit.settings().clone(), fit.model)?)?,
+    })
+}
+
+/// What there is to learn from, and the rows to train on.
+fn dataset(
+    [signals, decisions]: [&Bound<'_, PyAny>; 2],
+    weights: Option<&Bound<'_, PyAny>>,
+    limits: Option<&Bound<'_, PyDict>>,
+    rows: Option<&str>,
+) -> PyResult<(Dataset, Vec<Range<usize>>)> {
     let signals = matrix("signals", signals)?.values;
     let n_rows = signals.nrows();
     let mut data = Dataset::new(signals, matrix("decisions", decisions)?.values).map_err(told)?;
@@ -70,26 +99,7 @@ pub fn fit(
         }
         None => vec![0..n_rows; 1],
     };
-    let note = unsaid(data.constraints().is_some()).then(|| UNBOUNDED.to_owned());
-    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, note))?;
-    // Without a fit nothing was reached that could be used, and what stopped it is what there is to say.
-    let ((fit, steps), interruption) = match (solved, interruption) {
-        (Ok(solved), interruption) => (solved, interruption),
-        (Err(_), Some(stopped)) => return Err(stopped),
-        (Err(error), None) => return Err(error),
-    };
-    let verdict = PyString::new(py, fit.verdict()).unbind();
-    let plan = json(py, &fit.plan)?.unbind();
-    let outside = json(py, &fit.outside)?.unbind();
-    let stored: FitSettings = fit.settings().clone();
-    Ok(Fit {
-        history: history(py, &steps)?.unbind(),
-        plan,
-        outside,
-        verdict,
-        interruption: interruption.map(|error| error.into_value(py).into_any()),
-        model: Py::new(py, Model::new(fit.model, stored)?)?,
-    })
+    Ok((data, ranges))
 }
 
 type Solved = (argwhy::Fit, Vec<argwhy::core::solver::Iteration>);

@@ -37,7 +37,7 @@ pub struct Model {
 
 impl Model {
     /// From a fit.
-    pub fn new(core: Core, settings: FitSettings) -> PyResult<Self> {
+    pub fn new(settings: FitSettings, core: Core) -> PyResult<Self> {
         let stored =
             serde_json::to_value(&settings).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
         Ok(Self::with(core, settings, stored))
