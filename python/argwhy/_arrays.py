@@ -21,7 +21,7 @@ def _floats(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what} is None; expected an array of numbers")
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise TypeError(f"{what} is a sparse {_kind(values)}; sparse input is not supported, convert it with .toarray()")
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and bool(np.any(values.mask)):
         raise DataError(f"{what} is a masked array with masked values; fill them or leave those rows out")
     if isinstance(values, (str, bytes, dict, set)):
         raise TypeError(f"{what} is a {_kind(values)}; expected an array of numbers")
