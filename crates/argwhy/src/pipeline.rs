@@ -1,9 +1,9 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
 use crate::error::Error;
-use crate::machine::peak_memory_bytes;
+use crate::machine::{peak_memory_bytes, reachable_memory_bytes};
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, SolverKind, ThetaChoice};
+use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -216,6 +216,7 @@ impl Pipeline {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
+        check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
@@ -278,6 +279,17 @@ impl Pipeline {
     }
 }
 
+/// Refuses a plan that this machine has no memory for: an allocation that fails ends the whole process.
+fn check_machine(plan: &Plan) -> Result<(), Error> {
+    match reachable_memory_bytes() {
+        Some(reachable) if plan.memory_bytes > reachable => Err(Error::Machine {
+            needed: MemorySize(plan.memory_bytes).to_string(),
+            reachable: MemorySize(reachable).to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// The rows to train on, those of weight zero left out, and their weights.
 fn samples(
     data: &Dataset,
@@ -325,6 +337,7 @@ impl Pipeline {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
         let plan = Plan::primal(settings, sizes)?;
+        check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
@@ -364,6 +377,17 @@ impl Fit {
         let settings = serde_json::to_value(&self.settings)
             .map_err(|e| Error::Settings { why: e.to_string() })?;
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)
+    }
+
+    /// Why the solver stopped, in words, with what to change where it stopped short.
+    pub fn verdict(&self) -> &'static str {
+        match self.outcome.status {
+            Status::Solved => "solved",
+            Status::MaxIterations => "stopped at the step limit (raise --max-iterations)",
+            Status::TimeLimit => "stopped at the time limit (raise --time-limit)",
+            Status::Interrupted => "interrupted",
+            Status::Stalled => "stalled: no step closes the gap further (try a larger --tol or -k)",
+        }
     }
 
     /// The settings of the fit.
