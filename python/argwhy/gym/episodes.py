@@ -1,0 +1,120 @@
+"""Many episodes at once, each with its own seed, one call of the policy a step for all of them."""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from argwhy.gym import environment
+from argwhy.gym.environment import AnyEnv, EnvLike
+from argwhy.gym.evaluation import Evaluation
+from argwhy.gym.policy import Decider, Policy
+
+# Enough that the policy's cost a call no longer shows; an environment takes some megabytes and milliseconds to make.
+AT_ONCE = 32
+
+
+def evaluate(policy: Policy, env: EnvLike, episodes: int = 100, seed: int = 0, *, at_once: int | None = None) -> Evaluation:
+    """Run `policy` for a number of whole episodes and say how well it did.
+
+    Args:
+        policy: has `.predict(X)`, or is a function of X; X holds one observation a row.
+        env: an id of Gymnasium's, a D4RL name as `'hopper'` (see `make_d4rl_env`), a function that makes environments, or an
+            environment. The last is used as it is, alone, and left open: its model may have been changed by hand.
+        episodes: how many.
+        seed: episode i is reset with `seed + i`.
+        at_once: environments stepped side by side, 32 unless said. A policy whose decision for one observation does not depend on
+            its neighbours in X (every estimator of argwhy) gives the same result for any number.
+
+    >>> import numpy as np
+    >>> result = evaluate(lambda X: np.zeros((len(X), 3)), "hopper", episodes=3)
+    >>> result.lengths.shape, result.d4rl_physics
+    ((3,), True)
+    """
+    episodes, seed = whole_number(episodes, "episodes", 1), whole_number(seed, "seed", 0)
+    shared = environment.is_shared(env)
+    slots = 1 if shared else min(episodes, AT_ONCE if at_once is None else whole_number(at_once, "at_once", 1))
+    started = time.perf_counter()
+    envs: list[AnyEnv] = []
+    try:
+        envs.extend(environment.make(env) for _ in range(slots))
+        finished = _run(policy, envs, episodes, seed)
+        name = environment.name_of(envs[0])
+    finally:
+        if not shared:
+            for one in envs:
+                one.close()
+    return Evaluation(
+        env=name,
+        seed=seed,
+        returns=np.array([episode.total for episode in finished]),
+        lengths=np.array([episode.length for episode in finished], dtype=np.int64),
+        terminated=np.array([episode.terminated for episode in finished], dtype=np.bool_),
+        seconds=time.perf_counter() - started,
+    )
+
+
+class Episode:
+    """One episode under way."""
+
+    def __init__(self, number: int, env: AnyEnv, seed: int) -> None:
+        self.number, self.env = number, env
+        self.observation, _ = env.reset(seed=seed)
+        self.total, self.length = 0.0, 0
+        self.terminated = self.over = False
+
+    def step(self, action: Any) -> None:
+        self.observation, reward, terminated, truncated, _ = self.env.step(action)
+        self.total += float(reward)
+        self.length += 1
+        self.terminated, self.over = bool(terminated), bool(terminated or truncated)
+
+
+def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[Episode]:
+    """All episodes, in order. An environment that is done takes the next one, so that the batch stays full to the end."""
+    decide = Decider(policy, envs[0])
+    waiting: Iterator[int] = iter(range(episodes))
+    living = [Episode(number, env, seed + number) for env, number in zip(envs, waiting)]
+    finished: list[Episode] = []
+    # MuJoCo steps without the interpreter's lock, so that threads share the work; a thread for each core, none for one.
+    workers = min(len(envs), os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers) as pool:
+        while living:
+            actions = decide([episode.observation for episode in living])
+            parts = [slice(first, None, workers) for first in range(min(workers, len(living)))]
+            if len(parts) == 1:
+                _step_all(living, actions)
+            else:
+                list(pool.map(lambda part: _step_all(living[part], actions[part]), parts))
+            continuing = []
+            for episode in living:
+                if not episode.over:
+                    continuing.append(episode)
+                    continue
+                finished.append(episode)
+                if (number := next(waiting, None)) is not None:
+                    continuing.append(Episode(number, episode.env, seed + number))
+            living = continuing
+    return sorted(finished, key=lambda episode: episode.number)
+
+
+def _step_all(episodes: list[Episode], actions: Any) -> None:
+    for episode, action in zip(episodes, actions, strict=True):
+        episode.step(action)
+
+
+def whole_number(value: int, name: str, least: int) -> int:
+    """`value` as an int, or an error that names it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number; this is {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} is at least {least}; this is {number}")
+    return number
