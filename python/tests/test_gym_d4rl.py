@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import gymnasium
-import mujoco
 import numpy as np
 import pytest
 
 from argwhy.gym import d4rl_score, make_d4rl_env
 from argwhy.gym.d4rl import REFERENCE_RETURNS, restore_physics
 
+mujoco: Any = importlib.import_module("mujoco")  # comes without types
 TASKS = sorted(REFERENCE_RETURNS)
 
 
-def model_of(env: gymnasium.Env[Any, Any]) -> Any:
-    return env.unwrapped.model  # type: ignore[attr-defined]
+def model_of(env: Any) -> Any:
+    return env.unwrapped.model
 
 
 def inertia_matrix(model: Any, body: int) -> Any:
-    axes = np.empty(9)
-    mujoco.mju_quat2Mat(axes, model.body_iquat[body])
-    axes = axes.reshape(3, 3)
+    axes = np.empty((3, 3))
+    mujoco.mju_quat2Mat(axes.ravel(), model.body_iquat[body])
     return axes @ np.diag(model.body_inertia[body]) @ axes.T
 
 
@@ -73,6 +73,7 @@ def touches(env: Any, gap: float) -> bool:
     return bool(data.ncon > 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*The environment Hopper-v4 is out of date")
 def test_contact_begins_at_one_margin() -> None:
     restored, today = make_d4rl_env("hopper").unwrapped, gymnasium.make("Hopper-v4").unwrapped
     assert touches(restored, 0.0009) and touches(today, 0.0009)
@@ -80,8 +81,9 @@ def test_contact_begins_at_one_margin() -> None:
 
 
 def test_names() -> None:
-    identifiers = {make_d4rl_env(name).spec.id for name in ("hopper", "Hopper", "hopper-medium-v2", "hopper-medium-expert-v2", "Hopper-v4")}  # type: ignore[union-attr]
-    assert identifiers == {"argwhy/D4rlHopper-v2"}
+    for name in ("hopper", "Hopper", "hopper-medium-v2", "hopper-medium-expert-v2", "Hopper-v4"):
+        spec = make_d4rl_env(name).spec
+        assert spec is not None and spec.id == "argwhy/D4rlHopper-v2"
     with pytest.raises(ValueError, match=r"no D4RL environment 'ant': there are hopper, walker2d, halfcheetah"):
         make_d4rl_env("ant")
 

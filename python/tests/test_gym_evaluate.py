@@ -77,8 +77,8 @@ def test_one_call_a_step() -> None:
 
 
 def test_a_given_environment_keeps_what_was_changed_in_it() -> None:
-    mine = make_d4rl_env("hopper")
-    mine.unwrapped.model.opt.gravity[:] = 0.0  # type: ignore[attr-defined]
+    mine: Any = make_d4rl_env("hopper")
+    mine.unwrapped.model.opt.gravity[:] = 0.0
     assert not same(evaluate(Linear(), mine, episodes=2), evaluate(Linear(), "hopper", episodes=2))
 
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import gymnasium
-import imageio_ffmpeg
+import imageio_ffmpeg  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from PIL import Image
@@ -25,10 +25,10 @@ class Canvas(gymnasium.Env[Any, Any]):
 
     def __init__(self, render_mode: str | None = "rgb_array", fails: bool = False) -> None:
         self.render_mode, self.fails = render_mode, fails
+        self.place, self.steps = np.zeros(1), 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self.place = np.zeros(1)
-        self.steps = 0
+        self.place, self.steps = np.zeros(1), 0
         return self.place, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -50,8 +50,9 @@ def still(X: Any) -> Any:  # noqa: N803
 def test_a_gif_at_real_speed(tmp_path: pathlib.Path) -> None:
     made = record(still, Canvas, tmp_path / "canvas.gif", fps=25)
     assert (made.n_frames, made.fps, made.length, made.total) == (16, 25.0, 30, 30.0)
+    image: Any
     with Image.open(made.path) as image:
-        assert image.format == "GIF" and image.n_frames == 16  # type: ignore[attr-defined]
+        assert image.format == "GIF" and image.n_frames == 16
         assert image.info["duration"] == 40 and image.size == (33, 25)
 
 
@@ -82,6 +83,7 @@ def test_missing_writers_are_named(tmp_path: pathlib.Path, monkeypatch: pytest.M
     assert hint in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Gymnasium's half-made viewer, when it is collected
 def test_no_opengl_says_what_to_do(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "nonsense")
     with pytest.raises(RuntimeError, match=r"MUJOCO_GL=egl .*apt install libegl1.*MUJOCO_GL=osmesa"):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 try:
     import gymnasium as _gymnasium
-    import mujoco as _mujoco
+    import mujoco as _mujoco  # type: ignore[import-untyped]
 except ImportError as error:
     raise ImportError(f"argwhy.gym needs {error.name or 'gymnasium'}: pip install 'argwhy[gym]'", name=error.name) from None
 

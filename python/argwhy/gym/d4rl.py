@@ -12,16 +12,19 @@ The base is Gymnasium's `-v4`: `-v5` changed the friction of Walker2d's left foo
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
-import mujoco
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+
+mujoco: Any = importlib.import_module("mujoco")  # comes without types
 
 DENSITY = 1000.0  # of every geom in the three models, kg/m³: MuJoCo's default, none sets another
 
@@ -69,7 +72,7 @@ def make_d4rl_env(name: str, render_mode: str | None = None) -> gymnasium.Env[An
 
     >>> env = make_d4rl_env("hopper-expert-v2")
     >>> round(float(env.unwrapped.model.body_mass.sum()), 4), env.spec.max_episode_steps
-    (9.4248, 1000)
+    (15.265, 1000)
     """
     return gymnasium.make(environment_id(name), render_mode=render_mode)
 
@@ -97,7 +100,7 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """What Gymnasium calls to make a registered environment; `make_d4rl_env` also limits its steps."""
     entry_point, total_mass = _MODELS[task]
     try:
-        constructor = gymnasium.envs.registration.load_env_creator(entry_point)
+        constructor = load_env_creator(entry_point)
     except ImportError as error:  # pragma: no cover: no release without -v4 yet
         raise ImportError(f"gymnasium {gymnasium.__version__} has no {entry_point} any more; `pip install 'gymnasium<2'`") from error
     env = constructor(**options)
@@ -112,7 +115,7 @@ def restore_physics(env: Any, total_mass: float | None = None) -> None:
     """
     model = env.model
     for body in range(1, model.nbody):  # 0 is the world
-        solids = [_old_capsule(model, geom) for geom in np.flatnonzero(model.geom_bodyid == body)]
+        solids = [_old_capsule(model, geom) for geom in range(model.ngeom) if model.geom_bodyid[geom] == body]
         if solids:
             _set_inertia(model, body, solids)
     if total_mass is not None:
@@ -135,9 +138,8 @@ def _old_capsule(model: Any, geom: int) -> tuple[float, Array, Array]:
     height = 2.0 * half_length + radius
     mass = DENSITY * np.pi * radius**2 * height
     across, along = mass * (3.0 * radius**2 + height**2) / 12.0, mass * radius**2 / 2.0
-    axes = np.empty(9)
-    mujoco.mju_quat2Mat(axes, model.geom_quat[geom])
-    axes = axes.reshape(3, 3)
+    axes: Array = np.empty((3, 3))
+    mujoco.mju_quat2Mat(axes.ravel(), model.geom_quat[geom])  # a view: written in place
     return float(mass), model.geom_pos[geom].copy(), (axes * [across, across, along]) @ axes.T
 
 

@@ -7,15 +7,14 @@ from typing import Any, TypeAlias
 
 import gymnasium
 
-from argwhy.gym import d4rl
-from argwhy.gym.d4rl import environment_id, task_name
+from argwhy.gym.d4rl import build, environment_id, task_name
 
 AnyEnv: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | Callable[[], AnyEnv] | AnyEnv"
 """An id of Gymnasium's, a D4RL name such as `'hopper'`, a function that makes an environment, or an environment."""
 
 
-def make(env: EnvLike, **options: Any) -> AnyEnv:
+def make_env(env: EnvLike, **options: Any) -> AnyEnv:
     """A fresh environment, or the very one given. `options` (`render_mode` and the like) go with names alone."""
     if isinstance(env, str):
         return gymnasium.make(_identifier(env), **options)
@@ -39,7 +38,7 @@ def is_shared(env: EnvLike) -> bool:
     return isinstance(env, gymnasium.Env)
 
 
-def name_of(env: AnyEnv) -> str:
+def env_name(env: AnyEnv) -> str:
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
 
 
@@ -47,7 +46,7 @@ def is_mujoco(name: str) -> bool:
     """Whether the environment of this name draws with MuJoCo."""
     spec = gymnasium.registry.get(_identifier(name))
     entry = "" if spec is None else str(spec.entry_point)
-    return "mujoco" in entry or entry.startswith(d4rl.__name__)
+    return "mujoco" in entry or entry.startswith(build.__module__)
 
 
 def _identifier(name: str) -> str:

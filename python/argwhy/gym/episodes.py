@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from argwhy.gym import environment
-from argwhy.gym.environment import AnyEnv, EnvLike
+from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_shared, make_env
 from argwhy.gym.evaluation import Evaluation
 from argwhy.gym.policy import Decider, Policy
 
@@ -38,14 +37,14 @@ def evaluate(policy: Policy, env: EnvLike, episodes: int = 100, seed: int = 0, *
     ((3,), True)
     """
     episodes, seed = whole_number(episodes, "episodes", 1), whole_number(seed, "seed", 0)
-    shared = environment.is_shared(env)
+    shared = is_shared(env)
     slots = 1 if shared else min(episodes, AT_ONCE if at_once is None else whole_number(at_once, "at_once", 1))
     started = time.perf_counter()
     envs: list[AnyEnv] = []
     try:
-        envs.extend(environment.make(env) for _ in range(slots))
+        envs.extend(make_env(env) for _ in range(slots))
         finished = _run(policy, envs, episodes, seed)
-        name = environment.name_of(envs[0])
+        name = env_name(envs[0])
     finally:
         if not shared:
             for one in envs:
@@ -87,11 +86,11 @@ def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[E
     with ThreadPoolExecutor(workers) as pool:
         while living:
             actions = decide([episode.observation for episode in living])
-            parts = [slice(first, None, workers) for first in range(min(workers, len(living)))]
-            if len(parts) == 1:
-                _step_all(living, actions)
+            shares = [(living[first::workers], actions[first::workers]) for first in range(min(workers, len(living)))]
+            if len(shares) == 1:
+                _step_all(shares[0])
             else:
-                list(pool.map(lambda part: _step_all(living[part], actions[part]), parts))
+                list(pool.map(_step_all, shares))
             continuing = []
             for episode in living:
                 if not episode.over:
@@ -104,8 +103,8 @@ def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[E
     return sorted(finished, key=lambda episode: episode.number)
 
 
-def _step_all(episodes: list[Episode], actions: Any) -> None:
-    for episode, action in zip(episodes, actions, strict=True):
+def _step_all(share: tuple[list[Episode], Any]) -> None:
+    for episode, action in zip(*share, strict=True):
         episode.step(action)
 
 

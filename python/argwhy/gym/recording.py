@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argwhy.gym import environment
-from argwhy.gym.environment import AnyEnv, EnvLike
+from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_mujoco, is_shared, make_env
 from argwhy.gym.episodes import Episode, whole_number
 from argwhy.gym.policy import Decider, Policy
 
@@ -72,13 +71,13 @@ def record(
     if not fps > 0:
         raise ValueError(f"fps is positive; this is {fps}")
     _draw_without_display()
-    owned = not environment.is_shared(env)
+    owned = not is_shared(env)
     one = _rendering(env, size)
     try:
         every, shown = _frames_to_keep(one, fps)
         episode, frames = _film(policy, one, seed, every, max_steps)
         write(path, frames, shown)
-        return Recording(path, environment.name_of(one), seed, len(frames), shown, episode.total, episode.length)
+        return Recording(path, env_name(one), seed, len(frames), shown, episode.total, episode.length)
     finally:
         if owned:
             one.close()
@@ -88,9 +87,9 @@ def _rendering(env: EnvLike, size: tuple[int, int]) -> AnyEnv:
     """An environment whose `render` gives arrays."""
     if isinstance(env, str):
         width, height = size
-        options: dict[str, Any] = {"width": width, "height": height} if environment.is_mujoco(env) else {}
-        return environment.make(env, render_mode="rgb_array", **options)
-    one = environment.make(env)
+        options: dict[str, Any] = {"width": width, "height": height} if is_mujoco(env) else {}
+        return make_env(env, render_mode="rgb_array", **options)
+    one = make_env(env)
     if one.render_mode != "rgb_array":
         raise ValueError(f"the environment was made with render_mode={one.render_mode!r}; recording wants render_mode='rgb_array'")
     return one
@@ -118,7 +117,7 @@ def _picture(env: AnyEnv) -> Frame:
     try:
         frame: Any = env.render()
     except Exception as error:  # each backend of OpenGL fails with errors of its own
-        if environment.is_mujoco(environment.name_of(env)):
+        if is_mujoco(env_name(env)):
             raise RuntimeError(f"{NO_OPENGL} ({type(error).__name__}: {error})") from error
         raise
     picture: Frame = frame
@@ -141,7 +140,7 @@ def _writer_for(path: pathlib.Path) -> Callable[[pathlib.Path, list[Frame], floa
         return _write_gif
     if ending == ".mp4":
         try:
-            import imageio_ffmpeg  # noqa: F401
+            import imageio_ffmpeg  # type: ignore[import-untyped]  # noqa: F401
         except ImportError:
             raise ImportError("an .mp4 needs imageio-ffmpeg: pip install 'argwhy[video]'; a .gif does not", name="imageio_ffmpeg") from None
         return _write_mp4
@@ -151,6 +150,7 @@ def _writer_for(path: pathlib.Path) -> Callable[[pathlib.Path, list[Frame], floa
 def _write_gif(path: pathlib.Path, frames: list[Frame], fps: float) -> None:
     from PIL import Image
 
+    # 64 colours suffice for a drawn scene and halve the file
     first, *others = [Image.fromarray(frame).quantize(64) for frame in frames]
     # GIF counts hundredths of a second, and players slow down what is faster than two
     first.save(path, save_all=True, append_images=others, duration=max(20, 10 * round(100.0 / fps)), loop=0)
@@ -163,7 +163,8 @@ def _write_mp4(path: pathlib.Path, frames: list[Frame], fps: float) -> None:
     height, width, _ = frames[0].shape
     # Players want sides that are even (4:2:0): cut the odd line instead of scaling everything
     height, width = height - height % 2, width - width % 2
-    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=fps, macro_block_size=1, ffmpeg_log_level="error")
+    options: dict[str, Any] = {"fps": fps, "macro_block_size": 1, "ffmpeg_log_level": "error"}
+    writer = imageio_ffmpeg.write_frames(str(path), (width, height), **options)
     writer.send(None)
     try:
         for frame in frames:
