@@ -62,7 +62,7 @@ class Episode:
     """What one episode has seen so far."""
 
     def __init__(self, env, seed):
-        self.env, self.noise = env, np.random.default_rng(seed)
+        self.env, self.noise = env, np.random.default_rng([seed, 1])  # the environment draws from [seed]
         self.observation, _ = env.reset(seed=seed)
         self.rows, self.terminal, self.over = [], False, False
 
@@ -128,6 +128,8 @@ def main():
 
     d4rl = load_d4rl()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    readme = arguments.out / "README"
+    readme.write_text(f"{' '.join(sys.argv)}; numpy {np.__version__}, gymnasium {d4rl.gymnasium.__version__}, mujoco {d4rl.mujoco.__version__}\n")
     for task in arguments.tasks:
         path = arguments.out / f"{task}-medium-expert.npz"
         halves, notes = [], []
@@ -137,8 +139,8 @@ def main():
             halves.append(arrays)
             notes.append(note)
         np.savez_compressed(path, **{key: np.concatenate([arrays[key] for arrays in halves]) for key in halves[0]})
-        with open(arguments.out / "README", "a", encoding="utf-8") as readme:
-            readme.write(f"{path.name}\n" + "".join(f"  {note}\n" for note in notes))
+        with readme.open("a") as lines:
+            lines.write(f"{path.name}\n" + "".join(f"  {note}\n" for note in notes))
         print("\n".join(notes), file=sys.stderr)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import operator
-import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -79,33 +77,24 @@ def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[E
     """All episodes, in order. An environment that is done takes the next one, so that the batch stays full to the end."""
     decide = Decider(policy, envs[0])
     waiting: Iterator[int] = iter(range(episodes))
-    living = [Episode(number, env, seed + number) for env, number in zip(envs, waiting)]
+    living = [Episode(number, env, seed + number) for env, number in zip(envs, waiting)]  # envs first: zip drops no number
     finished: list[Episode] = []
-    # MuJoCo steps without the interpreter's lock, so that threads share the work; a thread for each core, none for one.
-    workers = min(len(envs), os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers) as pool:
-        while living:
-            actions = decide([episode.observation for episode in living])
-            shares = [(living[first::workers], actions[first::workers]) for first in range(min(workers, len(living)))]
-            if len(shares) == 1:
-                _step_all(shares[0])
-            else:
-                list(pool.map(_step_all, shares))
-            continuing = []
-            for episode in living:
-                if not episode.over:
-                    continuing.append(episode)
-                    continue
-                finished.append(episode)
-                if (number := next(waiting, None)) is not None:
-                    continuing.append(Episode(number, episode.env, seed + number))
-            living = continuing
+    while living:
+        # In turn: two threads gain a fifth at best and processes lose (book, gym.md), and this asks nothing of the environment
+        actions = decide([episode.observation for episode in living])
+        for episode, action in zip(living, actions, strict=True):
+            episode.step(action)
+        finished += [episode for episode in living if episode.over]
+        living = [follower for episode in living if (follower := _follower(episode, waiting, seed))]
     return sorted(finished, key=lambda episode: episode.number)
 
 
-def _step_all(share: tuple[list[Episode], Any]) -> None:
-    for episode, action in zip(*share, strict=True):
-        episode.step(action)
+def _follower(episode: Episode, waiting: Iterator[int], seed: int) -> Episode | None:
+    """What its environment does next: this episode, the next one that waits, or nothing."""
+    if not episode.over:
+        return episode
+    number = next(waiting, None)
+    return None if number is None else Episode(number, episode.env, seed + number)
 
 
 def whole_number(value: int, name: str, least: int) -> int:
