@@ -42,8 +42,8 @@ def env_name(env: AnyEnv) -> str:
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
 
 
-def is_mujoco(name: str) -> bool:
-    """Whether the environment of this name draws with MuJoCo."""
+def takes_size(name: str) -> bool:
+    """Whether the environment of this name is MuJoCo's, which can be told how large to draw."""
     spec = gymnasium.registry.get(_identifier(name))
     entry = "" if spec is None else str(spec.entry_point)
     return "mujoco" in entry or entry.startswith(build.__module__)

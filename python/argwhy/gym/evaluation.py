@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)  # arrays have no single answer to ==
 class Evaluation:
     """Episodes of one policy in one environment; episode i was reset with `seed + i`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_mujoco, is_shared, make_env
+from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_shared, make_env, takes_size
 from argwhy.gym.episodes import Episode, whole_number
 from argwhy.gym.policy import Decider, Policy
 
@@ -87,7 +87,7 @@ def _rendering(env: EnvLike, size: tuple[int, int]) -> AnyEnv:
     """An environment whose `render` gives arrays."""
     if isinstance(env, str):
         width, height = size
-        options: dict[str, Any] = {"width": width, "height": height} if is_mujoco(env) else {}
+        options: dict[str, Any] = {"width": width, "height": height} if takes_size(env) else {}
         return make_env(env, render_mode="rgb_array", **options)
     one = make_env(env)
     if one.render_mode != "rgb_array":
@@ -117,7 +117,7 @@ def _picture(env: AnyEnv) -> Frame:
     try:
         frame: Any = env.render()
     except Exception as error:  # each backend of OpenGL fails with errors of its own
-        if is_mujoco(env_name(env)):
+        if hasattr(env.unwrapped, "mujoco_renderer"):
             raise RuntimeError(f"{NO_OPENGL} ({type(error).__name__}: {error})") from error
         raise
     picture: Frame = frame
