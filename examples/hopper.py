@@ -30,15 +30,15 @@ episodes = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 # The first 5000 rows: five episodes of a minute's hopping.
 
 # %%
-data = datasets.load(path, rows="0:5000")
-print(f"{len(data.signals)} decisions of {data.decisions.shape[1]} motors, each after seeing {data.signals.shape[1]} numbers")
+signals, decisions = datasets.load(path, rows="0:5000")
+print(f"{len(signals)} decisions about {decisions.shape[1]} motors, each after seeing {signals.shape[1]} numbers")
 
 # %% [markdown]
 # `bounds` is what the motors can do. `regularization` is the paper's k. Everything else is argwhy's default.
 
 # %%
 pilot = KernelInverseOptimizer(regularization=1e-6, bounds=(-1, 1), verbose=1)
-pilot.fit(data.signals, data.decisions)
+pilot.fit(signals, decisions)
 
 # %% [markdown]
 # The certificate: two numbers that enclose the optimum. Nothing else that could be fitted with this kernel and k is better by more.

@@ -156,4 +156,4 @@ def test_a_missing_extra_is_named_in_one_line(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None\nimport argwhy.gym"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr.splitlines()[-1].endswith(f"argwhy.gym needs {missing}: pip install 'argwhy[gym]'")
+    assert run.stderr.splitlines()[-1].endswith(f"argwhy.gym needs {missing}, which is not installed: pip install 'argwhy[gym]'")

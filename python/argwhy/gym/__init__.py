@@ -12,18 +12,15 @@ Needs `pip install 'argwhy[gym]'`.
 
 from __future__ import annotations
 
-try:
-    import gymnasium as _gymnasium
-    import mujoco as _mujoco  # type: ignore[import-untyped]
-except ImportError as error:
-    raise ImportError(f"argwhy.gym needs {error.name or 'gymnasium'}: pip install 'argwhy[gym]'", name=error.name) from None
+from .._extras import extra
 
-from argwhy.gym.d4rl import d4rl_score, make_d4rl_env
-from argwhy.gym.evaluation import Evaluation
-from argwhy.gym.episodes import evaluate
-from argwhy.gym.policy import Policy
-from argwhy.gym.recording import Recording, record
+for _module in ("gymnasium", "mujoco"):
+    extra(_module, "argwhy.gym", "gym")  # said here once, in one line; the modules below import them plainly
 
-del _gymnasium, _mujoco
+from .d4rl import d4rl_score, make_d4rl_env
+from .evaluation import Evaluation
+from .episodes import evaluate
+from .policy import Policy
+from .recording import Recording, record
 
 __all__ = ["Evaluation", "Policy", "Recording", "d4rl_score", "evaluate", "make_d4rl_env", "record"]

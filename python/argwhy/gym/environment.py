@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import gymnasium
 
-from argwhy.gym.d4rl import build, environment_id, task_name
+from .d4rl import build, environment_id, task_name
 
 AnyEnv: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | Callable[[], AnyEnv] | AnyEnv"

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_shared, make_env
-from argwhy.gym.evaluation import Evaluation
-from argwhy.gym.policy import Decider, Policy
+from .environment import AnyEnv, EnvLike, env_name, is_shared, make_env
+from .evaluation import Evaluation
+from .policy import Decider, Policy
 
 # Enough that the policy's cost a call no longer shows; an environment takes some megabytes and milliseconds to make.
 AT_ONCE = 32
@@ -20,15 +20,23 @@ AT_ONCE = 32
 def evaluate(policy: Policy, env: EnvLike, episodes: int = 100, seed: int = 0, *, at_once: int | None = None) -> Evaluation:
     """Run `policy` for a number of whole episodes and say how well it did.
 
-    Args:
-        policy: has `.predict(X)`, or is a function of X; X holds one observation a row.
-        env: an id of Gymnasium's, a D4RL name as `'hopper'` (see `make_d4rl_env`), a function that makes environments, or an
-            environment. The last is used as it is, alone, and left open: its model may have been changed by hand.
-        episodes: how many.
-        seed: episode i is reset with `seed + i`.
-        at_once: environments stepped side by side, 32 unless said. A policy whose decision for one observation does not depend on
-            its neighbours in X (every estimator of argwhy) gives the same result for any number.
+    Parameters
+    ----------
+    policy:
+        Has ``.predict(X)``, or is a function of X; X holds one observation a row.
+    env:
+        An id of Gymnasium's, a D4RL name as ``"hopper"`` (see `make_d4rl_env`), a function that makes environments, or an
+        environment. The last is used as it is, alone, and left open: its model may have been changed by hand.
+    episodes:
+        How many.
+    seed:
+        Episode i is reset with ``seed + i``.
+    at_once:
+        Environments stepped side by side, 32 unless said. A policy whose decision for one observation does not depend on its
+        neighbours in X (every estimator of argwhy) gives the same result for any number.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> result = evaluate(lambda X: np.zeros((len(X), 3)), "hopper", episodes=3)
     >>> result.lengths.shape, result.d4rl_physics

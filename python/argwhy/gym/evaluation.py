@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argwhy.gym.d4rl import d4rl_score, environment_id, task_name
+from .d4rl import d4rl_score, environment_id, task_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

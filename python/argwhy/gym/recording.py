@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argwhy.gym.environment import AnyEnv, EnvLike, env_name, is_shared, make_env, takes_size
-from argwhy.gym.episodes import Episode, whole_number
-from argwhy.gym.policy import Decider, Policy
+import numpy as np
+
+from .._extras import extra
+from .environment import AnyEnv, EnvLike, env_name, is_shared, make_env, takes_size
+from .episodes import Episode, whole_number
+from .policy import Decider, Policy
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Frame = NDArray[np.uint8]
@@ -52,14 +54,22 @@ def record(
 ) -> Recording:
     """Render one episode, the one that `evaluate` with this seed begins with, into a .gif or .mp4 that plays at real speed.
 
-    Args:
-        policy: as for `evaluate`.
-        env: as for `evaluate`. What is not a name has to render arrays: `make_d4rl_env("hopper", render_mode="rgb_array")`.
-        path: ends in `.gif` or `.mp4`; the ending chooses the format. An existing file is replaced.
-        seed: the environment is reset with it.
-        max_steps: stop there; the whole episode unless said.
-        fps: pictures a second, about; steps in between are not rendered.
-        size: width and height of the picture, for environments made here from MuJoCo's.
+    Parameters
+    ----------
+    policy:
+        As for `evaluate`.
+    env:
+        As for `evaluate`. What is not a name has to render arrays: ``make_d4rl_env("hopper", render_mode="rgb_array")``.
+    path:
+        Ends in ``.gif`` or ``.mp4``; the ending chooses the format. An existing file is replaced.
+    seed:
+        The environment is reset with it.
+    max_steps:
+        Stop there; the whole episode unless said.
+    fps:
+        Pictures a second, about; steps in between are not rendered.
+    size:
+        Width and height of the picture, for environments of MuJoCo's given by name.
 
     Without a display MuJoCo is told to draw with EGL, unless MUJOCO_GL says otherwise.
     """
@@ -133,38 +143,28 @@ def _draw_without_display() -> None:
 def _writer_for(path: pathlib.Path) -> Callable[[pathlib.Path, list[Frame], float], None]:
     ending = path.suffix.lower()
     if ending == ".gif":
-        try:
-            import PIL.Image  # noqa: F401
-        except ImportError:
-            raise ImportError("a .gif needs pillow: pip install 'argwhy[gym]'", name="PIL") from None
+        extra("PIL.Image", "a .gif", "gym")
         return _write_gif
     if ending == ".mp4":
-        try:
-            import imageio_ffmpeg  # type: ignore[import-untyped]  # noqa: F401
-        except ImportError:
-            raise ImportError("an .mp4 needs imageio-ffmpeg: pip install 'argwhy[video]'; a .gif does not", name="imageio_ffmpeg") from None
+        extra("imageio_ffmpeg", "an .mp4 (a .gif does not)", "video")
         return _write_mp4
     raise ValueError(f"{path}: a recording ends in .gif or .mp4")
 
 
 def _write_gif(path: pathlib.Path, frames: list[Frame], fps: float) -> None:
-    from PIL import Image
-
+    image = extra("PIL.Image", "a .gif", "gym")
     # 64 colours suffice for a drawn scene and halve the file
-    first, *others = [Image.fromarray(frame).quantize(64) for frame in frames]
+    first, *others = [image.fromarray(frame).quantize(64) for frame in frames]
     # GIF counts hundredths of a second, and players slow down what is faster than two
     first.save(path, save_all=True, append_images=others, duration=max(20, 10 * round(100.0 / fps)), loop=0)
 
 
 def _write_mp4(path: pathlib.Path, frames: list[Frame], fps: float) -> None:
-    import imageio_ffmpeg
-    import numpy as np
-
+    ffmpeg = extra("imageio_ffmpeg", "an .mp4", "video")
     height, width, _ = frames[0].shape
     # Players want sides that are even (4:2:0): cut the odd line instead of scaling everything
     height, width = height - height % 2, width - width % 2
-    options: dict[str, Any] = {"fps": fps, "macro_block_size": 1, "ffmpeg_log_level": "error"}
-    writer = imageio_ffmpeg.write_frames(str(path), (width, height), **options)
+    writer = ffmpeg.write_frames(str(path), (width, height), fps=fps, macro_block_size=1, ffmpeg_log_level="error")
     writer.send(None)
     try:
         for frame in frames:
