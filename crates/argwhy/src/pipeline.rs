@@ -10,7 +10,7 @@ use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, newton, primal, sso, theta,
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, newton, primal, sso, theta,
 };
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
@@ -296,6 +296,17 @@ impl Fit {
         let settings = serde_json::to_value(&self.settings)
             .map_err(|e| Error::Settings { why: e.to_string() })?;
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)
+    }
+
+    /// Why the solver stopped, in words, with what to change where it stopped short.
+    pub fn verdict(&self) -> &'static str {
+        match self.outcome.status {
+            Status::Solved => "solved",
+            Status::MaxIterations => "stopped at the step limit (raise --max-iterations)",
+            Status::TimeLimit => "stopped at the time limit (raise --time-limit)",
+            Status::Interrupted => "interrupted",
+            Status::Stalled => "stalled: no step closes the gap further (try a larger --tol or -k)",
+        }
     }
 
     /// The settings of the fit.

@@ -154,6 +154,32 @@ impl Plan {
         })
     }
 
+    /// The plan in one line, as people are told it before a fit.
+    pub fn summary(&self, sizes: &Sizes) -> String {
+        let how = match self.operator {
+            OperatorKind::Stored => "stored",
+            OperatorKind::Tiled => "recomputed",
+        };
+        let precision = match self.precision {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        };
+        let way = if self.primal {
+            "weights of features, no kernel".to_owned()
+        } else {
+            format!("kernel {how} in {precision}")
+        };
+        format!(
+            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}",
+            sizes.n_samples,
+            sizes.n_features,
+            sizes.decision_dim,
+            MemorySize(self.memory_bytes),
+            MemorySize(self.limit_bytes),
+            in_words(self.seconds),
+        )
+    }
+
     /// The plan of a fit in the primal. Fails where it does not keep the memory limit.
     pub fn primal(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
         let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features, .. } = sizes;
@@ -231,6 +257,16 @@ impl Plan {
         let products = USUAL_PRODUCTS * (best_rank / r).max(1.0);
         let flops = n * r * r * 1.5 * systems + products * 2.0 * n * r * sizes.decision_dim as f64;
         self.seconds = build + products * product + flops / (5e9 * cores);
+    }
+}
+
+/// A duration as people say it.
+fn in_words(seconds: f64) -> String {
+    match seconds {
+        v if v < 0.95 => "a second".to_owned(),
+        v if v < 90.0 => format!("{v:.0} s"),
+        v if v < 5400.0 => format!("{:.0} min", v / 60.0),
+        v => format!("{:.1} h", v / 3600.0),
     }
 }
 

@@ -5,7 +5,6 @@ use crate::interrupt;
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration, Observer};
 use argwhy::plan::Sizes;
-use argwhy::settings::MemorySize;
 use argwhy::{Plan, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -72,16 +71,6 @@ pub fn say(quiet: bool, text: std::fmt::Arguments<'_>) {
     }
 }
 
-/// A duration as people say it.
-pub fn seconds(value: f64) -> String {
-    match value {
-        v if v < 0.95 => "a second".to_owned(),
-        v if v < 90.0 => format!("{v:.0} s"),
-        v if v < 5400.0 => format!("{:.0} min", v / 60.0),
-        v => format!("{:.1} h", v / 3600.0),
-    }
-}
-
 impl Observer for Follow {
     fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
         self.history.push(*iteration);
@@ -113,31 +102,7 @@ impl Observer for Follow {
 
 impl Progress for Follow {
     fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
-        let how = match plan.operator {
-            argwhy::core::operator::OperatorKind::Stored => "stored",
-            argwhy::core::operator::OperatorKind::Tiled => "recomputed",
-        };
-        let precision = match plan.precision {
-            argwhy::core::operator::Precision::F32 => "f32",
-            argwhy::core::operator::Precision::F64 => "f64",
-        };
-        let way = if plan.primal {
-            "weights of features, no kernel".to_owned()
-        } else {
-            format!("kernel {how} in {precision}")
-        };
-        say(
-            self.quiet,
-            format_args!(
-                "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}",
-                sizes.n_samples,
-                sizes.n_features,
-                sizes.decision_dim,
-                MemorySize(plan.memory_bytes),
-                MemorySize(plan.limit_bytes),
-                seconds(plan.seconds),
-            ),
-        );
+        say(self.quiet, format_args!("{}", plan.summary(sizes)));
         for note in &self.notes {
             say(self.quiet, format_args!("note: {note}"));
         }

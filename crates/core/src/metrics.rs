@@ -2,8 +2,9 @@
 
 use crate::decision_set::SampleSets;
 use crate::error::Error;
+use crate::predict::objective;
 use crate::qp::Metric;
-use ndarray::ArrayView2;
+use ndarray::{ArrayView1, ArrayView2, Axis};
 use serde::Serialize;
 
 /// Comparison of predicted with observed decisions.
@@ -54,12 +55,6 @@ pub fn evaluate(
     let (mut suboptimality, mut infeasible) = (0.0, 0);
     let columns = desired.t().as_standard_layout().into_owned();
     let (predicted, _) = sets.decide(metric, &columns, None)?;
-    // uᵀΘu − 2gᵀu.
-    let cost = |u: &[f64], g: &[f64]| -> f64 {
-        let mut weighted = vec![0.0; u.len()];
-        metric.apply(u, &mut weighted);
-        (0..u.len()).map(|j| (weighted[j] - 2.0 * g[j]) * u[j]).sum()
-    };
     for (i, (g, u)) in desired.rows().into_iter().zip(observed.rows()).enumerate() {
         let (g, u, predicted) = (g.to_vec(), u.to_vec(), predicted.column(i).to_vec());
         infeasible +=
@@ -69,7 +64,7 @@ pub fn evaluate(
             absolute += (p - u).abs();
             largest = largest.max((p - u).abs());
         }
-        suboptimality += cost(&u, &g) - cost(&predicted, &g);
+        suboptimality += objective(metric, &u, &g) - objective(metric, &predicted, &g);
     }
     let n = observed.nrows();
     let entries = observed.len().max(1) as f64;
@@ -81,6 +76,38 @@ pub fn evaluate(
         mean_suboptimality: suboptimality / n.max(1) as f64,
         infeasible,
     })
+}
+
+/// The coefficient of determination R² of `predicted` for `observed`, both n × decision_dim: one minus the squared error over the
+/// spread of what was observed, averaged over the dimensions.
+///
+/// A dimension without spread counts one where it is met exactly, else zero, as in scikit-learn. `weights` has one number
+/// a row, or is none. NaN for fewer than two rows.
+pub fn r2(
+    predicted: ArrayView2<'_, f64>,
+    observed: ArrayView2<'_, f64>,
+    weights: Option<ArrayView1<'_, f64>>,
+) -> f64 {
+    if observed.nrows() < 2 {
+        return f64::NAN;
+    }
+    let weight = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+    let total: f64 = (0..observed.nrows()).map(weight).sum();
+    let of_dimension = |(predicted, observed): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| {
+        let mean = observed.iter().enumerate().map(|(i, u)| weight(i) * u).sum::<f64>() / total;
+        let (mut error, mut spread) = (0.0, 0.0);
+        for (i, (p, u)) in predicted.iter().zip(observed).enumerate() {
+            error += weight(i) * (u - p) * (u - p);
+            spread += weight(i) * (u - mean) * (u - mean);
+        }
+        match (error, spread) {
+            (0.0, 0.0) => 1.0,
+            (_, 0.0) => 0.0,
+            _ => 1.0 - error / spread,
+        }
+    };
+    let columns = predicted.axis_iter(Axis(1)).zip(observed.axis_iter(Axis(1)));
+    columns.map(of_dimension).sum::<f64>() / observed.ncols().max(1) as f64
 }
 
 #[cfg(test)]
@@ -99,5 +126,22 @@ mod tests {
         assert!((m.rmse - 0.125_f64.sqrt()).abs() < 1e-15);
         // Row 0: (0 − 0.5)² − 0; row 1 sits where the limit forces it: (1 − 3)² − (1 − 3)² = 0.
         assert!((m.mean_suboptimality - 0.125).abs() < 1e-15);
+    }
+
+    #[test]
+    fn determination_by_hand() {
+        let observed = array![[0.0, 5.0], [2.0, 5.0], [4.0, 5.0]];
+        let predicted = array![[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]];
+        // 1 − 1/8 in the first dimension, met exactly in the second.
+        let r = r2(predicted.view(), observed.view(), None);
+        assert!((r - f64::midpoint(0.875, 1.0)).abs() < 1e-15);
+        let weights = array![0.0, 1.0, 1.0];
+        assert_eq!(r2(predicted.view(), observed.view(), Some(weights.view())), 1.0);
+        let missed = array![[1.0, 4.0], [2.0, 5.0], [4.0, 5.0]];
+        assert!((r2(missed.view(), observed.view(), None) - 0.4375).abs() < 1e-15);
+        assert!(
+            r2(predicted.slice(ndarray::s![..1, ..]), observed.slice(ndarray::s![..1, ..]), None)
+                .is_nan()
+        );
     }
 }

@@ -327,6 +327,33 @@ impl Predictor {
         Ok(out)
     }
 
+    /// The learned objective F(s, u) = uᵀΘu − 2g(s)ᵀu of every row of `decisions`, each on its own signal or all on one.
+    pub fn objective(
+        &self,
+        signals: ArrayView2<'_, f64>,
+        decisions: ArrayView2<'_, f64>,
+    ) -> Result<Vec<f64>, Error> {
+        if decisions.ncols() != self.decision_dim() {
+            let (expected, found) = (self.decision_dim(), decisions.ncols());
+            return Err(Error::Width { what: "decisions", owner: "the model", expected, found });
+        }
+        if signals.nrows() != 1 && signals.nrows() != decisions.nrows() {
+            return Err(Error::RowCount {
+                left: "signals",
+                left_rows: signals.nrows(),
+                right: "decisions",
+                right_rows: decisions.nrows(),
+            });
+        }
+        crate::dataset::check_finite("decisions", decisions)?;
+        let desired = self.desired(signals)?;
+        let value = |(i, u): (usize, ArrayView1<'_, f64>)| {
+            let row = if desired.nrows() == 1 { 0 } else { i };
+            objective(&self.metric, &u.to_vec(), &desired.row(row).to_vec())
+        };
+        Ok(decisions.rows().into_iter().enumerate().map(value).collect())
+    }
+
     fn check_width(&self, what: &'static str, found: usize) -> Result<(), Error> {
         let expected = self.signal_dim();
         if found == expected {
@@ -432,6 +459,13 @@ impl Predictor {
             }
         }
     }
+}
+
+/// F = uᵀΘu − 2gᵀu of one decision u where g is desired.
+pub(crate) fn objective(metric: &Metric, decision: &[f64], desired: &[f64]) -> f64 {
+    let mut weighted = vec![0.0; decision.len()];
+    metric.apply(decision, &mut weighted);
+    (0..decision.len()).map(|j| (weighted[j] - 2.0 * desired[j]) * decision[j]).sum()
 }
 
 /// g = Vᵀφ, feature by feature.

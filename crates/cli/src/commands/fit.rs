@@ -124,15 +124,6 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
 
 fn summarise(fit: &Fit, path: &Path, quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
-    let verdict = match record.status {
-        Status::Solved => "solved".to_owned(),
-        Status::MaxIterations => "stopped at the step limit (raise --max-iterations)".to_owned(),
-        Status::TimeLimit => "stopped at the time limit (raise --time-limit)".to_owned(),
-        Status::Interrupted => "interrupted".to_owned(),
-        Status::Stalled => {
-            "stalled: no step closes the gap further (try a larger --tol or -k)".to_owned()
-        }
-    };
     let products = match &fit.model.weights {
         Some(_) => String::new(),
         None => format!(", {} kernel products", record.kernel_products),
@@ -140,8 +131,12 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
     say(
         quiet,
         format_args!(
-            "{verdict}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
-            certificate.objective, certificate.relative_gap, record.iterations, record.seconds,
+            "{}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
+            fit.verdict(),
+            certificate.objective,
+            certificate.relative_gap,
+            record.iterations,
+            record.seconds,
         ),
     );
     if let Some(bound) = pages::prediction_bound(&fit.model) {

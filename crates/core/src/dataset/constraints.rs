@@ -1,7 +1,9 @@
 //! Limits as data brings them: for all samples at once, or one set a sample.
 
 use crate::error::Error;
-use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Dimension, Ix1, Ix2, Ix3};
+use ndarray::{
+    Array, Array1, Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis, Dimension, Ix1, Ix2, Ix3,
+};
 
 /// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each either for all samples
 /// (its first axis has length one) or one a sample.
@@ -158,6 +160,26 @@ impl Constraints {
             lower: side(&self.lower),
             upper: side(&self.upper),
         }
+    }
+
+    /// matrix (1 or N × rows × n) and bound (1 or N × rows) of matrix·u ≤ bound.
+    pub fn inequalities(&self) -> Option<(ArrayView3<'_, f64>, ArrayView2<'_, f64>)> {
+        self.inequalities.as_ref().map(|rows| (rows.matrix.view(), rows.bound.view()))
+    }
+
+    /// matrix and bound of matrix·u = bound, shaped as those of the inequalities.
+    pub fn equalities(&self) -> Option<(ArrayView3<'_, f64>, ArrayView2<'_, f64>)> {
+        self.equalities.as_ref().map(|rows| (rows.matrix.view(), rows.bound.view()))
+    }
+
+    /// Lower limits, 1 or N × n.
+    pub fn lower(&self) -> Option<ArrayView2<'_, f64>> {
+        self.lower.as_ref().map(|side| side.view())
+    }
+
+    /// Upper limits, 1 or N × n.
+    pub fn upper(&self) -> Option<ArrayView2<'_, f64>> {
+        self.upper.as_ref().map(|side| side.view())
     }
 
     /// Whether nothing is limited.

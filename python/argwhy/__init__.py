@@ -1,0 +1,38 @@
+"""From argmin to why: recover the objective behind an expert's decisions, with a proof, and decide like the expert.
+
+>>> from argwhy import KernelInverseOptimizer, datasets
+>>> signals, decisions, lower, upper = datasets.make_quadrotor(300)
+>>> pilot = KernelInverseOptimizer(lower=lower, upper=upper).fit(signals, decisions)
+>>> pilot.status_
+'solved'
+>>> pilot.predict(signals[:2]).shape
+(2, 2)
+
+Importing argwhy imports NumPy and nothing else. scikit-learn, matplotlib, onnx and gymnasium are needed only by what uses
+them, and come with ``pip install 'argwhy[sklearn,plot,onnx,gym]'``.
+"""
+
+from __future__ import annotations
+
+from . import datasets
+from ._argwhy import Iteration, __version__
+from .certificate import Certificate
+from .constraints import Constraints
+from .errors import ConvergenceWarning, DataError, InternalError, ModelFileError, NotFittedError
+from .estimator import KernelInverseOptimizer
+from .export import export_onnx
+
+__all__ = [
+    "Certificate",
+    "Constraints",
+    "ConvergenceWarning",
+    "DataError",
+    "InternalError",
+    "Iteration",
+    "KernelInverseOptimizer",
+    "ModelFileError",
+    "NotFittedError",
+    "__version__",
+    "datasets",
+    "export_onnx",
+]

@@ -1,0 +1,172 @@
+"""The compiled half. Arrays are float64 or float32, aligned, in this machine's byte order."""
+
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .typing import FloatArray, Parameters
+
+__version__: str
+
+class Defaults(TypedDict):
+    features: str
+    normalize: str
+    clip: float
+    kernel: str
+    gamma: str | float
+    degree: int | None
+    offset: float | None
+    length_scales: tuple[float, ...] | None
+    intercept: bool
+    primal: bool
+    bounds: tuple[float, ...] | None
+    lower: tuple[float, ...] | None
+    upper: tuple[float, ...] | None
+    unbounded: bool
+    infeasible: str
+    regularization: float
+    solver: str
+    tol: float
+    max_iterations: int | None
+    theta: str
+    time_limit: float | None
+    block: str
+    selection: str
+    warm_up: int | None
+    init: str
+    memory: str | int
+    threads: int | None
+    precision: str
+    operator: str
+    seed: int
+
+def defaults() -> Defaults: ...
+def check_settings(given: Parameters, /) -> None: ...
+
+class Iteration:
+    """Where a solver stands after a step."""
+
+    @property
+    def iteration(self) -> int:
+        """Steps taken so far."""
+    @property
+    def objective(self) -> float:
+        """The paper's objective (9) at the feasible responses."""
+    @property
+    def primal(self) -> float:
+        """Upper bound on the optimum."""
+    @property
+    def dual(self) -> float:
+        """Lower bound on it."""
+    @property
+    def gap(self) -> float:
+        """Their distance."""
+    @property
+    def relative_gap(self) -> float:
+        """Relative to the bounds' size."""
+    @property
+    def violation(self) -> float:
+        """Largest squared distance of a response from its optimality condition."""
+    @property
+    def free(self) -> float:
+        """Share of decision coordinates strictly inside their limits."""
+    @property
+    def exact(self) -> bool:
+        """Whether the numbers come from the double-precision kernel; in early steps they come from the working precision."""
+    @property
+    def kernel_products(self) -> int:
+        """Products with the kernel matrix so far."""
+    @property
+    def seconds(self) -> float:
+        """Seconds since the solver started."""
+
+class Model:
+    def decide(self, signals: Any, flat: bool, /) -> FloatArray | None: ...
+    def predict(self, signals: FloatArray, limits: Parameters | None, flat: bool, /) -> FloatArray: ...
+    def desired(self, signals: FloatArray, flat: bool, /) -> FloatArray: ...
+    def objective(self, signals: FloatArray, decisions: FloatArray, /) -> NDArray[np.float64]: ...
+    def prices(self, signals: FloatArray, limits: Parameters | None, /) -> dict[str, Any]: ...
+    def save(self, path: str, /) -> None: ...
+    def transform(self, signals: FloatArray, /) -> NDArray[np.float64]: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def record(self) -> dict[str, Any]: ...
+    @property
+    def constrained(self) -> bool: ...
+    @property
+    def signal_dim(self) -> int: ...
+    @property
+    def decision_dim(self) -> int: ...
+    @property
+    def n_support(self) -> int: ...
+    @property
+    def coefficients(self) -> NDArray[np.float64]: ...
+    @property
+    def support_signals(self) -> NDArray[np.float64]: ...
+    @property
+    def support_rows(self) -> NDArray[np.int64]: ...
+    @property
+    def weights(self) -> NDArray[np.float64] | None: ...
+    @property
+    def weight_names(self) -> list[str]: ...
+    @property
+    def feature_names(self) -> list[str]: ...
+    @property
+    def theta_uu(self) -> NDArray[np.float64]: ...
+    @property
+    def learned_theta(self) -> bool: ...
+    @property
+    def training_prices(self) -> dict[str, Any]: ...
+    @property
+    def lower(self) -> NDArray[np.float64]: ...
+    @property
+    def upper(self) -> NDArray[np.float64]: ...
+    @property
+    def kernel(self) -> dict[str, Any]: ...
+    @property
+    def features(self) -> dict[str, Any]: ...
+
+class Fit:
+    @property
+    def model(self) -> Model: ...
+    @property
+    def history(self) -> dict[str, NDArray[Any]]: ...
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def outside(self) -> dict[str, int]: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def interruption(self) -> BaseException | None: ...
+
+def fit(
+    signals: FloatArray,
+    decisions: FloatArray,
+    parameters: Parameters,
+    *,
+    weights: FloatArray | None = None,
+    limits: Parameters | None = None,
+    rows: str | None = None,
+    follow: object = None,
+) -> Fit: ...
+def load_model(path: str, /) -> Model: ...
+def model_from_bytes(bytes: bytes, /) -> Model: ...
+def r2(predicted: FloatArray, observed: FloatArray, weights: FloatArray | None = None) -> float: ...
+def load(
+    path: str,
+    *,
+    signals: str | None,
+    decisions: str | None,
+    rows: str | None,
+    constraints: bool,
+    matrix: str | None,
+    matrix_eq: str | None,
+    weights: str | None,
+) -> dict[str, Any]: ...
+def quadrotor(n: int, seed: int) -> dict[str, Any]: ...
+def charging(n: int, seed: int) -> dict[str, Any]: ...

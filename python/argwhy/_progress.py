@@ -1,0 +1,76 @@
+"""What a fit says while it runs: one line that is rewritten in a terminal, a few plain ones elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._argwhy import Iteration
+
+EVERY = 0.1
+"""Seconds between two states of a terminal's line."""
+PATIENCE = 2.0
+"""Seconds between two lines in notebooks and pipes, where none can be taken back."""
+
+
+class Progress:
+    """Writes to ``sys.stderr`` as it is at the time, so that notebooks and redirections get it."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._width = 0
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._clear()
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def step(self, iteration: Iteration) -> None:
+        """Where the solver stands."""
+        now, terminal = time.monotonic(), sys.stderr.isatty()
+        if now - self._last < (EVERY if terminal else PATIENCE) and self._last > 0.0:
+            return
+        self._last = now
+        text = (
+            f"step {iteration.iteration}  gap {iteration.relative_gap:.1e}  "
+            f"products {iteration.kernel_products}  {iteration.seconds:.1f} s"
+        )
+        if terminal:
+            sys.stderr.write("\r" + text.ljust(self._width))
+            sys.stderr.flush()
+            self._width = len(text)
+        else:
+            self.say(text)
+
+    def _clear(self) -> None:
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+
+class Follow:
+    """Serves the messages of a fit: a progress display, a callback, or both."""
+
+    def __init__(self, progress: Progress | None, callback: Callable[[Iteration], bool | None] | None) -> None:
+        self._progress = progress
+        self._callback = callback
+
+    def on_plan(self, summary: str, beyond: int, rounding: int) -> None:
+        """Before the solver starts."""
+        if self._progress is None:
+            return
+        self._progress.say(summary)
+        if beyond:
+            self._progress.say(f"note: {beyond} decisions lie outside their limits")
+        if rounding:
+            self._progress.say(f"note: {rounding} decisions lie outside their limits by rounding")
+
+    def on_iteration(self, iteration: Iteration) -> bool:
+        """After each step; true stops the fit."""
+        if self._progress is not None:
+            self._progress.step(iteration)
+        return self._callback is not None and bool(self._callback(iteration))

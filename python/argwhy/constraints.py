@@ -1,0 +1,79 @@
+"""Limits that come with the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from . import _arrays
+from .errors import DataError
+from .typing import ArrayLike, FloatArray
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What limits decisions u: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper, each part optional.
+
+    Every part is for all samples (M: rows × dimensions, W: rows, lower and upper: dimensions) or has one more axis in front with
+    one entry a sample. Limits may be infinite, where that means none.
+
+    Examples
+    --------
+    A budget that changes from sample to sample, and no negative amounts:
+
+    >>> limits = Constraints(M=[[1.0, 1.0]], W=[[3.0], [4.0]], lower=[0.0, 0.0])
+    >>> limits.n_samples
+    2
+    """
+
+    M: ArrayLike = None
+    W: ArrayLike = None
+    M_eq: ArrayLike = None
+    W_eq: ArrayLike = None
+    lower: ArrayLike = None
+    upper: ArrayLike = None
+
+    @property
+    def n_samples(self) -> int | None:
+        """Samples there are sets for; None where every part is for all samples."""
+        for name, part in self.arrays().items():
+            if part.ndim == _SHARED_AXES[name] + 1 and part.shape[0] != 1:
+                return int(part.shape[0])
+        return None
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """The parts there are, in double precision."""
+        parts = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: _arrays.tensor(part, name) for name, part in parts if part is not None}
+
+    def select(self, rows: Any) -> Constraints:
+        """Those of the samples that ``rows`` picks: indices, a mask or a slice."""
+
+        def pick(name: str, part: FloatArray) -> FloatArray:
+            own = part.ndim == _SHARED_AXES[name] + 1 and part.shape[0] != 1
+            return part[rows] if own else part
+
+        return Constraints(**{name: pick(name, part) for name, part in self.arrays().items()})
+
+
+_SHARED_AXES = {"M": 2, "W": 1, "M_eq": 2, "W_eq": 1, "lower": 1, "upper": 1}
+
+
+def as_arrays(given: Any) -> dict[str, FloatArray] | None:
+    """Constraints in any of the ways they can be written: ``Constraints``, a mapping by the same names, or ``(M, W)``."""
+    if given is None:
+        return None
+    if isinstance(given, Constraints):
+        return given.arrays()
+    if isinstance(given, Mapping):
+        unknown = [str(name) for name in given if name not in _SHARED_AXES]
+        if unknown:
+            raise DataError(f"constraints: `{unknown[0]}` is not known; allowed: {', '.join(_SHARED_AXES)}")
+        return Constraints(**given).arrays()
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        return Constraints(M=given[0], W=given[1]).arrays()
+    raise TypeError(
+        f"constraints is a {type(given).__name__}; expected (M, W), a dictionary with M, W, M_eq, W_eq, lower, upper, "
+        "or argwhy.Constraints"
+    )

@@ -1,0 +1,163 @@
+"""Data files by the readers of the command, and the experts of its demos."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _argwhy
+from .constraints import Constraints
+from .errors import DataError
+
+__all__ = ["Charging", "Data", "Quadrotor", "load", "make_charging", "make_quadrotor", "read"]
+
+Doubles: TypeAlias = NDArray[np.float64]
+Path: TypeAlias = "str | os.PathLike[str]"
+Rows: TypeAlias = "str | slice | range | Iterable[slice | range] | None"
+
+
+class Data(NamedTuple):
+    """Everything a file says."""
+
+    signals: Doubles
+    """n_samples × signal_dim."""
+    decisions: Doubles
+    """n_samples × decision_dim."""
+    constraints: Constraints | None
+    """What limited the decisions, where that was asked for."""
+    weights: Doubles | None
+    """How often each row counts, where that was asked for."""
+
+
+class Quadrotor(NamedTuple):
+    """What the pilot of a planar quadrotor saw and did."""
+
+    signals: Doubles
+    """States relative to the target, n × 6."""
+    decisions: Doubles
+    """Thrusts above hover, n × 2."""
+    lower: Doubles
+    """Least decision of each rotor."""
+    upper: Doubles
+    """Greatest decision of each rotor."""
+
+
+class Charging(NamedTuple):
+    """A depot's charging plans."""
+
+    signals: Doubles
+    """Prices, weather and orders of each night."""
+    decisions: Doubles
+    """Power in each period of the night."""
+    constraints: Constraints
+    """Each night's own limits."""
+
+
+def _ranges(rows: Rows) -> str | None:
+    """Rows as the command writes them, ``0:5000,10000:15000``."""
+    if rows is None or isinstance(rows, str):
+        return rows
+    if isinstance(rows, (slice, range)):
+        if rows.step not in (None, 1):
+            raise DataError(f"rows has the step {rows.step}; ranges of rows have none")
+        return f"{'' if rows.start is None else rows.start}:{'' if rows.stop is None else rows.stop}"
+    return ",".join(filter(None, (_ranges(part) for part in rows)))
+
+
+def read(
+    path: Path,
+    signals: str | None = None,
+    decisions: str | None = None,
+    rows: Rows = None,
+    *,
+    constraints: bool = False,
+    matrix: Path | None = None,
+    matrix_eq: Path | None = None,
+    weights: str | None = None,
+) -> Data:
+    """Reads npz, npy, csv, tsv, HDF5 (D4RL as it comes), Minari files and folders, with constraints and weights if asked for.
+
+    Parameters
+    ----------
+    path:
+        A file or folder.
+    signals, decisions:
+        Keys of the arrays (csv: column names separated by commas); ``signals`` and ``decisions``, else
+        ``observations`` and ``actions``, if not given.
+    rows:
+        Half-open ranges such as ``"0:5000,10000:15000"``, or a slice, a range or several. All rows if not given.
+    constraints:
+        Whether to read the arrays M, W, M_eq, W_eq, lower and upper.
+    matrix, matrix_eq:
+        Files with an M or M_eq that all rows share. They imply ``constraints``.
+    weights:
+        Key of the samples' weights.
+    """
+    found: dict[str, Any] = _argwhy.load(
+        os.fspath(path),
+        signals=signals,
+        decisions=decisions,
+        rows=_ranges(rows),
+        constraints=constraints,
+        matrix=None if matrix is None else os.fspath(matrix),
+        matrix_eq=None if matrix_eq is None else os.fspath(matrix_eq),
+        weights=weights,
+    )
+    limits = found.get("constraints")
+    return Data(
+        found["signals"],
+        found["decisions"],
+        None if limits is None else Constraints(**limits),
+        found.get("weights"),
+    )
+
+
+def load(
+    path: Path, signals: str | None = None, decisions: str | None = None, rows: Rows = None
+) -> tuple[Doubles, Doubles]:
+    """Signals and decisions of a file or folder; :func:`read` has constraints and weights too.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "days.csv"
+    >>> _ = path.write_text("price,load,power\\n0.1,3,5\\n0.2,4,2\\n0.3,1,0\\n")
+    >>> signals, decisions = load(path, signals="price,load", decisions="power", rows="0:2")
+    >>> decisions.ravel()
+    array([5., 2.])
+    """
+    data = read(path, signals, decisions, rows)
+    return data.signals, data.decisions
+
+
+def make_quadrotor(n: int = 1000, seed: int = 0) -> Quadrotor:
+    """``n`` decisions of a model-predictive pilot who flies a planar quadrotor to a target within its thrust limits.
+
+    The same seed gives the same rows, and fewer rows are the first of more.
+
+    Examples
+    --------
+    >>> make_quadrotor(5).signals.shape
+    (5, 6)
+    """
+    found = _argwhy.quadrotor(n, seed)
+    return Quadrotor(found["signals"], found["decisions"], found["lower"], found["upper"])
+
+
+def make_charging(n: int = 1000, seed: int = 0) -> Charging:
+    """``n`` nights of a dispatcher who charges electric vans, each night under limits of its own, and errs a little.
+
+    The same seed gives the same nights, and fewer are the first of more.
+
+    Examples
+    --------
+    >>> nights = make_charging(3)
+    >>> nights.constraints.n_samples
+    3
+    """
+    found = _argwhy.charging(n, seed)
+    return Charging(found["signals"], found["decisions"], Constraints(**found["constraints"]))

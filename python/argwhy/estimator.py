@@ -1,0 +1,407 @@
+"""The estimator. Settings, defaults and mathematics are Rust's; here arguments become arrays and results become attributes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _argwhy, _arrays, _names, _plots, _sklearn
+from ._argwhy import Iteration, Model
+from ._parameters import Parametrised
+from ._progress import Follow, Progress
+from .certificate import Certificate
+from .constraints import as_arrays
+from .datasets import Rows, _ranges
+from .errors import DataError, convergence_warning, not_fitted
+from .typing import ArrayLike, FloatArray
+
+Callback: TypeAlias = "Callable[[Iteration], bool | None]"
+
+_DEFAULT = _argwhy.defaults()
+"""Every setting of a fit with its default: the command's, because both ask Rust."""
+
+
+class KernelInverseOptimizer(Parametrised):
+    """Learns the objective behind decisions, with a proof of optimality, and decides like the expert, inside the limits.
+
+    An expert saw signals and decided, each time minimising an objective nobody wrote down. The estimator learns
+    uᵀθu − 2g(s)ᵀu with g a function in a kernel's space, and :meth:`predict` minimises it over the allowed decisions.
+
+    Parameters have the names, meanings and defaults of the command's options and config file (``argwhy fit --help``); None is
+    a setting that is not mentioned. Beside them:
+
+    verbose : int
+        1 reports the plan and every step on ``sys.stderr``.
+    callback : callable
+        Called with an :class:`Iteration` after every step; returning True stops the fit there.
+
+    Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from argwhy import KernelInverseOptimizer
+    >>> signals = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> decisions = np.clip(3 * signals[:, :1] * signals[:, 1:], -1, 1)
+    >>> est = KernelInverseOptimizer(bounds=(-1, 1)).fit(signals, decisions)
+    >>> est.status_, est.certificate_.relative_gap <= 1e-6
+    ('solved', True)
+    >>> bool(np.abs(est.predict(signals) - decisions).max() < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        regularization: float = _DEFAULT["regularization"],
+        features: str = _DEFAULT["features"],
+        normalize: str = _DEFAULT["normalize"],
+        clip: float = _DEFAULT["clip"],
+        kernel: str = _DEFAULT["kernel"],
+        gamma: str | float = _DEFAULT["gamma"],
+        degree: int | None = _DEFAULT["degree"],
+        offset: float | None = _DEFAULT["offset"],
+        length_scales: ArrayLike = _DEFAULT["length_scales"],
+        intercept: bool = _DEFAULT["intercept"],
+        primal: bool = _DEFAULT["primal"],
+        bounds: ArrayLike = _DEFAULT["bounds"],
+        lower: ArrayLike = _DEFAULT["lower"],
+        upper: ArrayLike = _DEFAULT["upper"],
+        unbounded: bool = _DEFAULT["unbounded"],
+        infeasible: str = _DEFAULT["infeasible"],
+        theta: str = _DEFAULT["theta"],
+        solver: str = _DEFAULT["solver"],
+        tol: float = _DEFAULT["tol"],
+        max_iterations: int | None = _DEFAULT["max_iterations"],
+        time_limit: float | None = _DEFAULT["time_limit"],
+        block: str | float = _DEFAULT["block"],
+        selection: str = _DEFAULT["selection"],
+        warm_up: int | None = _DEFAULT["warm_up"],
+        init: str = _DEFAULT["init"],
+        memory: str | int = _DEFAULT["memory"],
+        threads: int | None = _DEFAULT["threads"],
+        precision: str = _DEFAULT["precision"],
+        operator: str = _DEFAULT["operator"],
+        seed: int = _DEFAULT["seed"],
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.regularization = regularization
+        self.features = features
+        self.normalize = normalize
+        self.clip = clip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.offset = offset
+        self.length_scales = length_scales
+        self.intercept = intercept
+        self.primal = primal
+        self.bounds = bounds
+        self.lower = lower
+        self.upper = upper
+        self.unbounded = unbounded
+        self.infeasible = infeasible
+        self.theta = theta
+        self.solver = solver
+        self.tol = tol
+        self.max_iterations = max_iterations
+        self.time_limit = time_limit
+        self.block = block
+        self.selection = selection
+        self.warm_up = warm_up
+        self.init = init
+        self.memory = memory
+        self.threads = threads
+        self.precision = precision
+        self.operator = operator
+        self.seed = seed
+        self.verbose = verbose
+        self.callback = callback
+
+    # Learning
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike = None,
+        sample_weight: ArrayLike = None,
+        constraints: Any = None,
+        rows: Rows = None,
+    ) -> KernelInverseOptimizer:
+        """Learns from signals ``X`` (n × signal_dim) and the decisions ``y`` taken on them (n × decision_dim, or n).
+
+        Parameters
+        ----------
+        X, y:
+            Arrays, frames or lists of finite numbers.
+        sample_weight:
+            How many times each sample counts, exactly as if it stood there so often. Zero leaves it out.
+        constraints:
+            What limited the decisions beside ``bounds``, ``lower`` and ``upper``: ``(M, W)`` for M·u ≤ W, a dictionary or
+            :class:`Constraints` with M, W, M_eq, W_eq, lower, upper; each for all samples or one a sample.
+        rows:
+            Rows to train on, as in the command: statistics of the features still come from all of ``X``. All if not given.
+
+        Raises
+        ------
+        DataError
+            For arrays that can't be worked with.
+        ValueError
+            For parameters that can't be.
+        KeyboardInterrupt
+            On Ctrl-C, after the step in progress was abandoned: the estimator holds what was reached, with its
+            certificate and the status "interrupted", and can be used. What a callback raises is passed on likewise.
+        """
+        if y is None:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: decisions are what it learns from"
+            )
+        names = _names.feature_names(X)
+        signals = _arrays.matrix(X, "X")
+        decisions, flat = _arrays.targets(y)
+        weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback is a {type(self.callback).__name__}; expected a function of an Iteration")
+        progress = Progress() if self.verbose else None
+        follow = Follow(progress, self.callback) if progress or self.callback else None
+        fit = _argwhy.fit(
+            signals,
+            decisions,
+            {name: getattr(self, name) for name in _DEFAULT},
+            weights=weights,
+            limits=as_arrays(constraints),
+            rows=_ranges(rows),
+            follow=follow,
+        )
+        self._flat = flat
+        self._learned(fit.model)
+        self.history_ = fit.history
+        self.plan_ = fit.plan
+        self.outside_ = fit.outside
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        certificate = self.certificate_
+        summary = (
+            f"{fit.verdict}: objective {certificate.objective:.8f}, relative gap {certificate.relative_gap:.1e}, "
+            f"{self.n_iter_} steps, {self.seconds_:.2f} s"
+        )
+        if progress is not None:
+            progress.say(summary)
+        if fit.interruption is not None:
+            raise fit.interruption
+        if self.status_ != "solved" and not (self.status_ == "interrupted" and self.callback is not None):
+            warnings.warn(convergence_warning(summary), stacklevel=2)
+        return self
+
+    def _learned(self, model: Model) -> None:
+        self._model = model
+        self.n_features_in_ = model.signal_dim
+
+    # Deciding
+
+    def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
+        """Decisions for signals ``X``, every one of them inside its limits, the same bits alone and in any batch.
+
+        float32 signals give float32 decisions, rounded inward where they touch a limit; within ``constraints``, where no
+        rounding is safe, they give float64.
+
+        A model that was fitted with constraints needs those of the new signals; one fitted without may be given some.
+        """
+        try:
+            model = self._model
+            if constraints is None and type(X) is np.ndarray and not hasattr(self, "feature_names_in_"):
+                decided = model.decide(X, self._flat)
+                if decided is not None:
+                    return decided
+            return model.predict(self._signals(X), as_arrays(constraints), self._flat)
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+
+    def desired(self, X: ArrayLike) -> FloatArray:
+        """g(s): what would be decided on signals ``X`` if nothing limited it and θ were the identity."""
+        try:
+            return self._model.desired(self._signals(X), self._flat)
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+
+    def objective(self, X: ArrayLike, U: ArrayLike) -> NDArray[np.float64]:
+        """The learned objective uᵀθu − 2g(s)ᵀu of decisions ``U``, each on its row of ``X``, or all on a single one.
+
+        Examples
+        --------
+        >>> from argwhy import datasets
+        >>> signals, decisions, lower, upper = datasets.make_quadrotor(200)
+        >>> est = KernelInverseOptimizer(lower=lower, upper=upper).fit(signals, decisions)
+        >>> chosen, hover = est.predict(signals[:1]), [[0.0, 0.0]]
+        >>> bool(est.objective(signals[:1], chosen)[0] <= est.objective(signals[:1], hover)[0])
+        True
+        """
+        try:
+            return self._model.objective(self._signals(X), _arrays.decisions(U, "U"))
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+
+    def prices(self, X: ArrayLike, constraints: Any = None) -> dict[str, Any]:
+        """What the limits cost that hold the decisions on ``X``: arrays ``row``, ``limit`` (``M[3]``, ``upper[0]``) and ``price``."""
+        try:
+            return self._model.prices(self._signals(X), as_arrays(constraints))
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None) -> float:
+        """R² of the decisions on ``X``, averaged over their dimensions, as scikit-learn's regressors do."""
+        predicted = _arrays.decisions(self.predict(X, constraints))
+        weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
+        return _argwhy.r2(predicted, _arrays.decisions(y), weights)
+
+    def _signals(self, X: ArrayLike) -> FloatArray:
+        _names.check_names(type(self).__name__, getattr(self, "feature_names_in_", None), X)
+        return _arrays.matrix(X, "X")
+
+    def _explain(self, error: Exception, X: ArrayLike) -> NoReturn:
+        """Raises ``error``, in scikit-learn's words too where those are awaited."""
+        name = type(self).__name__
+        if "_model" not in self.__dict__:
+            raise not_fitted(
+                f"This {name} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+            ) from None
+        shape = getattr(X, "shape", ())
+        if isinstance(error, DataError) and len(shape) == 2 and shape[1] != self.n_features_in_:
+            raise DataError(
+                f"X has {shape[1]} features, but {name} is expecting {self.n_features_in_} features as input: {error}"
+            ) from None
+        raise error
+
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model to the file that ``argwhy predict`` and all other commands read."""
+        try:
+            self._model.save(os.fspath(path))
+        except AttributeError as error:
+            self._explain(error, None)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> KernelInverseOptimizer:
+        """An estimator with the model of a file, whether Python or ``argwhy fit`` wrote it, and the parameters it was fitted with.
+
+        Decisions of one dimension come back as a 1-D array. A file has no history and no names of columns.
+        """
+        model = _argwhy.load_model(os.fspath(path))
+        estimator = cls(**model.parameters)
+        estimator._flat = model.decision_dim == 1
+        estimator._learned(model)
+        return estimator
+
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as an ONNX graph; see :func:`argwhy.export_onnx`."""
+        from .export import export_onnx
+
+        export_onnx(self, path)
+
+    # What was learned
+
+    @property
+    def _fitted(self) -> Model:
+        model: Model | None = self.__dict__.get("_model")
+        if model is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return model
+
+    @property
+    def status_(self) -> str:
+        """Why the solver stopped: solved, max_iterations, time_limit, interrupted or stalled."""
+        return self._fitted.status
+
+    @property
+    def certificate_(self) -> Certificate:
+        """Two values that enclose the optimum."""
+        return Certificate(**self._fitted.record["certificate"])
+
+    @property
+    def coefficients_(self) -> NDArray[np.float64]:
+        """α of the samples that carry weight, n_support × decision_dim."""
+        return self._fitted.coefficients
+
+    @property
+    def support_(self) -> NDArray[np.int64]:
+        """The rows of the data they belong to."""
+        return self._fitted.support_rows
+
+    @property
+    def support_signals_(self) -> NDArray[np.float64]:
+        """Their signals."""
+        return self._fitted.support_signals
+
+    @property
+    def n_support_(self) -> int:
+        """How many they are."""
+        return self._fitted.n_support
+
+    @property
+    def theta_uu_(self) -> NDArray[np.float64]:
+        """θ_uu, decision_dim × decision_dim: the identity unless it was learned."""
+        return self._fitted.theta_uu
+
+    @property
+    def weights_(self) -> NDArray[np.float64] | None:
+        """Weights of the features (``primal=True``), one row for each of :attr:`weight_names_`; else None."""
+        return self._fitted.weights
+
+    @property
+    def weight_names_(self) -> list[str]:
+        """What the rows of :attr:`weights_` belong to: ``1``, ``s0``, ``s0*s1``, ``intercept``."""
+        return self._fitted.weight_names
+
+    @property
+    def prices_(self) -> dict[str, Any]:
+        """What the limits of the training samples cost, as :meth:`prices` gives them."""
+        return self._fitted.training_prices
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the solver."""
+        return int(self._fitted.record["iterations"])
+
+    @property
+    def kernel_products_(self) -> int:
+        """Products with the kernel matrix."""
+        return int(self._fitted.record["kernel_products"])
+
+    @property
+    def seconds_(self) -> float:
+        """Seconds from features to certificate."""
+        return float(self._fitted.record["seconds"])
+
+    @property
+    def peak_memory_bytes_(self) -> int | None:
+        """The process's highest memory use up to the end of the fit, where the system tells."""
+        peak: int | None = self._fitted.record["peak_memory_bytes"]
+        return peak
+
+    # Pictures
+
+    def plot_convergence(self, ax: Any = None) -> Any:
+        """Draws the relative gap over time; returns matplotlib's axes."""
+        if "history_" not in self.__dict__:
+            raise not_fitted("plot_convergence shows the history of a fit; a model from a file has none")
+        return _plots.convergence(self.history_, self.tol, ax)
+
+    def plot_decisions(self, X: ArrayLike, y: ArrayLike, constraints: Any = None, ax: Any = None) -> Any:
+        """Draws the model's decisions on ``X`` against the expert's ``y``, dimension by dimension; returns matplotlib's axes."""
+        return _plots.decisions(_arrays.decisions(y), _arrays.decisions(self.predict(X, constraints)), ax)
+
+    # scikit-learn
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_model" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        return _sklearn.regressor_tags()

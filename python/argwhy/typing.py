@@ -1,0 +1,18 @@
+"""Types that signatures share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+"""float64, or float32 where the input was."""
+
+ArrayLike: TypeAlias = Any
+"""Arrays of NumPy, frames of pandas and polars, lists of lists: whatever NumPy reads as numbers."""
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Parameters of an estimator by name."""

@@ -1,0 +1,166 @@
+//! `fit`: arrays and settings to a model, stoppable at any step.
+
+use crate::array::{matrix, vector};
+use crate::constraints::constraints;
+use crate::error::{panicked, told};
+use crate::model::Model;
+use crate::progress::{Follow, Iteration, Message};
+use crate::record::history;
+use crate::settings::{json, settings};
+use argwhy::core::decision_set::Outside;
+use argwhy::io::RowRanges;
+use argwhy::{Dataset, FitSettings, Pipeline};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often the caller looks for Ctrl-C while nothing else happens.
+const BEAT: Duration = Duration::from_millis(20);
+
+/// A model and how it came about.
+#[pyclass(frozen, get_all, module = "argwhy._argwhy")]
+pub struct Fit {
+    model: Py<Model>,
+    history: Py<PyDict>,
+    plan: Py<PyAny>,
+    outside: Py<PyAny>,
+    verdict: Py<PyString>,
+    /// What stopped the fit from outside: a KeyboardInterrupt, or what a callback raised.
+    interruption: Option<Py<PyAny>>,
+}
+
+/// Fits. `follow` has `on_plan(summary, beyond, rounding)` and `on_iteration(iteration) -> bool`; true stops.
+#[pyfunction]
+#[pyo3(signature = (signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
+pub fn fit(
+    py: Python<'_>,
+    signals: &Bound<'_, PyAny>,
+    decisions: &Bound<'_, PyAny>,
+    parameters: &Bound<'_, PyDict>,
+    weights: Option<&Bound<'_, PyAny>>,
+    limits: Option<&Bound<'_, PyDict>>,
+    rows: Option<&str>,
+    follow: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Fit> {
+    let settings = settings(parameters)?;
+    let pipeline = Pipeline::new(settings).map_err(told)?;
+    let signals = matrix("signals", signals)?.values;
+    let n_rows = signals.nrows();
+    let mut data = Dataset::new(signals, matrix("decisions", decisions)?.values).map_err(told)?;
+    if let Some(limits) = limits {
+        data = data.with_constraints(constraints(limits)?).map_err(told)?;
+    }
+    if let Some(weights) = weights {
+        data = data.with_weights(vector("weights", weights)?.to_vec()).map_err(told)?;
+    }
+    let ranges = match rows {
+        Some(rows) => {
+            rows.parse::<RowRanges>().and_then(|rows| rows.resolve(n_rows)).map_err(told)?
+        }
+        None => vec![0..n_rows; 1],
+    };
+    let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
+    // Without a fit nothing was reached that could be used, and what stopped it is what there is to say.
+    let ((fit, steps), interruption) = match (solved, interruption) {
+        (Ok(solved), interruption) => (solved, interruption),
+        (Err(_), Some(stopped)) => return Err(stopped),
+        (Err(error), None) => return Err(error),
+    };
+    let verdict = PyString::new(py, fit.verdict()).unbind();
+    let plan = json(py, &fit.plan)?.unbind();
+    let outside = json(py, &fit.outside)?.unbind();
+    let stored: FitSettings = fit.settings().clone();
+    Ok(Fit {
+        history: history(py, &steps)?.unbind(),
+        plan,
+        outside,
+        verdict,
+        interruption: interruption.map(|error| error.into_value(py).into_any()),
+        model: Py::new(py, Model::new(fit.model, stored)?)?,
+    })
+}
+
+type Solved = (argwhy::Fit, Vec<argwhy::core::solver::Iteration>);
+
+/// Runs the pipeline on a thread of its own. Its result, and what stopped it from outside.
+fn run(
+    py: Python<'_>,
+    pipeline: Pipeline,
+    data: Dataset,
+    ranges: Vec<Range<usize>>,
+    follow: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
+    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, history: Vec::new() };
+    let (listened, unheard) =
+        if follow.is_some() { (Some(sender), None) } else { (None, Some(sender)) };
+    solver.caller = listened.map(|sender| (sender, wait));
+    let worker = thread::Builder::new()
+        .name("argwhy-fit".to_owned())
+        .spawn(move || {
+            // Held to the end, whoever listens: the caller waits until it is dropped.
+            let _open = unheard;
+            let fit = pipeline.fit_rows(&data, &ranges, &mut solver).map_err(told)?;
+            Ok((fit, solver.history))
+        })
+        .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
+    let interruption = watch(py, receiver, &go, follow, &stop);
+    let solved = py.detach(|| worker.join()).unwrap_or_else(|payload| Err(panicked(payload)));
+    Ok((solved, interruption))
+}
+
+/// Serves the solver's messages until it ends.
+fn watch(
+    py: Python<'_>,
+    receiver: Receiver<Message>,
+    go: &Sender<()>,
+    follow: Option<&Bound<'_, PyAny>>,
+    stop: &AtomicBool,
+) -> Option<PyErr> {
+    let receiver = Mutex::new(receiver);
+    let mut interruption = None;
+    loop {
+        let message = py
+            .detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(BEAT));
+        let heard = match (&message, follow) {
+            (Err(RecvTimeoutError::Disconnected), _) => return interruption,
+            // Once it is to stop, the user is left alone.
+            (Ok(message), Some(follow)) if interruption.is_none() => serve(message, follow),
+            _ => Ok(false),
+        };
+        match heard.and_then(|stop| py.check_signals().map(|()| stop)) {
+            Ok(true) => stop.store(true, Ordering::Relaxed),
+            Ok(false) => {}
+            Err(error) => {
+                stop.store(true, Ordering::Relaxed);
+                interruption.get_or_insert(error);
+            }
+        }
+        if matches!(message, Ok(Message::Step(_))) {
+            // A solver that is gone needs no word.
+            let _ = go.send(());
+        }
+    }
+}
+
+/// Whether the fit should stop.
+fn serve(message: &Message, follow: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match message {
+        Message::Plan(summary, Outside { beyond, rounding }) => {
+            follow.call_method1("on_plan", (summary, beyond, rounding))?;
+            Ok(false)
+        }
+        Message::Step(step) => {
+            follow.call_method1("on_iteration", (Iteration::from(step),))?.is_truthy()
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! A fitted model: decisions, what is inside, and its bytes.
+
+use crate::array::{Matrix, answer, matrix, plain_matrix, vector};
+use crate::constraints::constraints as limits_of;
+use crate::error::{apart, data_error, told};
+use crate::pool::pool;
+use crate::record;
+use crate::settings::{json, parameters};
+use argwhy::core::Constraints;
+use argwhy::core::decision_set::BoxLimits;
+use argwhy::core::metrics;
+use argwhy::core::model::Model as Core;
+use argwhy::core::predict::Scratch;
+use argwhy::io::{StoredModel, decode_model, encode_model, save_model};
+use argwhy::{FitSettings, Predictor};
+use ndarray::Array2;
+use numpy::{PyArray1, PyArray2};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A model with its settings, made ready to decide when it is first asked.
+#[pyclass(frozen, module = "argwhy._argwhy")]
+pub struct Model {
+    model: Core,
+    settings: FitSettings,
+    /// As stored, for saving: a file keeps what an older version wrote.
+    stored: serde_json::Value,
+    /// Whether every side of the limits leaves room for a single-precision number.
+    single: bool,
+    predictor: OnceLock<Predictor>,
+    /// Room for single decisions, one a thread that is deciding.
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl Model {
+    /// From a fit.
+    pub fn new(model: Core, settings: FitSettings) -> PyResult<Self> {
+        let stored =
+            serde_json::to_value(&settings).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+        Ok(Self::with(model, settings, stored))
+    }
+
+    fn with(model: Core, settings: FitSettings, stored: serde_json::Value) -> Self {
+        let single = fits_single(model.set.limits());
+        let (predictor, scratch) = (OnceLock::new(), Mutex::new(Vec::new()));
+        Self { model, settings, stored, single, predictor, scratch }
+    }
+
+    fn from_stored(stored: StoredModel) -> Result<Self, String> {
+        let settings =
+            serde_json::from_value(stored.settings.clone()).map_err(|e| e.to_string())?;
+        Ok(Self::with(stored.model, settings, stored.settings))
+    }
+
+    fn predictor(&self) -> PyResult<&Predictor> {
+        if let Some(predictor) = self.predictor.get() {
+            return Ok(predictor);
+        }
+        let made =
+            pool(self.settings.threads)?.install(|| Predictor::new(&self.model)).map_err(told)?;
+        Ok(self.predictor.get_or_init(|| made))
+    }
+
+    /// One decision, on this thread.
+    fn decide_one(&self, signal: &[f64]) -> PyResult<Array2<f64>> {
+        let predictor = self.predictor()?;
+        let free = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = free().pop().unwrap_or_else(|| predictor.scratch());
+        let mut decision = Array2::zeros((1, predictor.decision_dim()));
+        let out = decision.as_slice_mut().expect("a fresh array is in standard layout");
+        let decided = predictor.decide(signal, &mut scratch, out).map_err(told);
+        free().push(scratch);
+        decided.map(|()| decision)
+    }
+
+    /// Decisions of any number, with the bits each would have alone.
+    fn decide_all(
+        &self,
+        signals: &Array2<f64>,
+        given: Option<&Constraints>,
+    ) -> PyResult<Array2<f64>> {
+        if let (None, 1, Some(signal)) = (given, signals.nrows(), signals.as_slice())
+            && !signal.is_empty()
+        {
+            return self.decide_one(signal);
+        }
+        let predictor = self.predictor()?;
+        self.within(|| {
+            let sets = predictor.sets(given, signals.nrows())?;
+            predictor.predict_in(signals.view(), &sets)
+        })
+    }
+
+    /// Runs `work` on the model's threads.
+    fn within<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, argwhy::core::Error> + Send,
+    ) -> PyResult<T> {
+        pool(self.settings.threads)?.install(work).map_err(told)
+    }
+
+    /// Decisions as Python wants them: single precision for single precision, where every decision keeps its limits in it.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        decisions: Array2<f64>,
+        (flat, single): (bool, bool),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let limits = self.model.set.limits();
+        let inward = |j: usize, u: f64| inward(u, limits.lower()[j], limits.upper()[j]);
+        let round: Option<&dyn Fn(usize, f64) -> f32> =
+            if single && self.single { Some(&inward) } else { None };
+        answer(py, decisions, flat, round)
+    }
+}
+
+/// `value` in single precision, moved by one unit in the last place where rounding would leave the limits.
+fn inward(value: f64, lower: f64, upper: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) > upper {
+        near.next_down()
+    } else if f64::from(near) < lower {
+        near.next_up()
+    } else {
+        near
+    }
+}
+
+/// Whether a single-precision number lies between the limits of every dimension.
+fn fits_single(limits: &BoxLimits) -> bool {
+    let mut sides = limits.lower().iter().zip(limits.upper());
+    sides.all(|(&lower, &upper)| {
+        let least = inward(lower, lower, f64::INFINITY);
+        (lower == f64::NEG_INFINITY || least.is_finite()) && f64::from(least) <= upper
+    })
+}
+
+#[pymethods]
+impl Model {
+    /// Decisions for a plain float array, or None where NumPy has to convert it first.
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        flat: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(Matrix { values, single }) = plain_matrix(signals)? else { return Ok(None) };
+        let decisions = apart(py, || self.decide_all(&values, None))?;
+        self.answer(py, decisions, (flat, single)).map(Some)
+    }
+
+    /// Decisions within limits that come with the signals.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        limits: Option<&Bound<'py, PyDict>>,
+        flat: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Matrix { values, single } = matrix("signals", signals)?;
+        let given = limits.map(limits_of).transpose()?;
+        let decisions = apart(py, || self.decide_all(&values, given.as_ref()))?;
+        // No rounding of a point of a general polyhedron is safe.
+        self.answer(py, decisions, (flat, single && given.is_none()))
+    }
+
+    /// g(s): what would be decided without limits.
+    fn desired<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        flat: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Matrix { values, single } = matrix("signals", signals)?;
+        let desired = apart(py, || {
+            let predictor = self.predictor()?;
+            self.within(|| predictor.desired(values.view()))
+        })?;
+        let nearest = |_: usize, g: f64| g as f32;
+        let round: Option<&dyn Fn(usize, f64) -> f32> = if single { Some(&nearest) } else { None };
+        answer(py, desired, flat, round)
+    }
+
+    /// The learned objective of each decision, one row of `signals` each or one for all.
+    fn objective<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        decisions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let signals = matrix("signals", signals)?.values;
+        let decisions = matrix("decisions", decisions)?.values;
+        let values = apart(py, || {
+            let predictor = self.predictor()?;
+            self.within(|| predictor.objective(signals.view(), decisions.view()))
+        })?;
+        Ok(PyArray1::from_vec(py, values).into_any())
+    }
+
+    /// What the limits cost that hold the decisions on `signals`.
+    fn prices<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        limits: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let signals = matrix("signals", signals)?.values;
+        let given = limits.map(limits_of).transpose()?;
+        let prices = apart(py, || {
+            let predictor = self.predictor()?;
+            self.within(|| {
+                let sets = predictor.sets(given.as_ref(), signals.nrows())?;
+                predictor.prices_in(predictor.desired(signals.view())?.view(), &sets)
+            })
+        })?;
+        record::prices(py, &prices)
+    }
+
+    /// Writes the file that the command reads.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        apart(py, || save_model(&path, &self.model, &self.stored).map_err(told))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let bytes = encode_model(&self.model, &self.stored).map_err(PyRuntimeError::new_err)?;
+        let read = py.import("argwhy._argwhy")?.getattr("model_from_bytes")?;
+        PyTuple::new(py, [read, PyTuple::new(py, [PyBytes::new(py, &bytes)])?.into_any()])
+    }
+
+    /// The parameters it was fitted with.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        parameters(py, &self.settings)
+    }
+
+    #[getter]
+    fn status(&self) -> &'static str {
+        self.model.record.status.name()
+    }
+
+    /// How the fit went: certificate, iterations, seconds and so on.
+    #[getter]
+    fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json(py, &self.model.record)
+    }
+
+    #[getter]
+    fn constrained(&self) -> bool {
+        self.model.constrained
+    }
+
+    #[getter]
+    fn signal_dim(&self) -> usize {
+        self.model.features.signal_dim()
+    }
+
+    #[getter]
+    fn decision_dim(&self) -> usize {
+        self.model.decision_dim()
+    }
+
+    #[getter]
+    fn n_support(&self) -> usize {
+        self.model.n_support()
+    }
+
+    #[getter]
+    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        PyArray2::from_array(py, &self.model.coefficients)
+    }
+
+    #[getter]
+    fn support_signals<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        PyArray2::from_array(py, &self.model.support_signals)
+    }
+
+    #[getter]
+    fn support_rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.model.support_rows.iter().map(|&row| row as i64))
+    }
+
+    /// V of a plain model.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        self.model.weights.as_ref().map(|weights| PyArray2::from_array(py, weights))
+    }
+
+    #[getter]
+    fn weight_names(&self) -> Vec<String> {
+        self.model.weight_names()
+    }
+
+    #[getter]
+    fn feature_names(&self) -> Vec<String> {
+        self.model.features.names()
+    }
+
+    #[getter]
+    fn theta_uu<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let metric = self.model.metric().map_err(told)?;
+        Ok(PyArray2::from_owned_array(py, metric.theta().to_owned()))
+    }
+
+    #[getter]
+    fn learned_theta(&self) -> bool {
+        self.model.theta.is_some()
+    }
+
+    /// What the limits of the training samples cost.
+    #[getter]
+    fn training_prices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        record::prices(py, &self.model.prices)
+    }
+
+    #[getter]
+    fn lower<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.set.limits().lower())
+    }
+
+    #[getter]
+    fn upper<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.set.limits().upper())
+    }
+
+    /// The kernel with its parameters, as in the model file.
+    #[getter]
+    fn kernel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json(py, &self.model.kernel)
+    }
+
+    /// The feature map with its statistics, as in the model file.
+    #[getter]
+    fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json(py, &self.model.features)
+    }
+
+    /// Features of signals.
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let signals = matrix("signals", signals)?.values;
+        let features = apart(py, || self.model.features.transform(signals.view()).map_err(told))?;
+        Ok(PyArray2::from_owned_array(py, features))
+    }
+}
+
+/// Reads a model that the command, Rust or Python has written.
+#[pyfunction]
+pub fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
+    apart(py, || {
+        let stored = argwhy::load_model(&path).map_err(told)?;
+        Model::from_stored(stored)
+            .map_err(|why| told(argwhy::io::ModelFileError::Damaged { path: path.clone(), why }))
+    })
+}
+
+/// The inverse of pickling.
+#[pyfunction]
+pub fn model_from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
+    let bytes = bytes.to_vec();
+    apart(py, || {
+        let stored = decode_model(&bytes).map_err(|problem| problem.to_string());
+        stored.and_then(Model::from_stored).map_err(|why| {
+            told(argwhy::io::ModelFileError::Damaged { path: PathBuf::from("pickled model"), why })
+        })
+    })
+}
+
+/// R² as scikit-learn defines it.
+#[pyfunction]
+#[pyo3(signature = (predicted, observed, weights=None))]
+pub fn r2(
+    predicted: &Bound<'_, PyAny>,
+    observed: &Bound<'_, PyAny>,
+    weights: Option<&Bound<'_, PyAny>>,
+) -> PyResult<f64> {
+    let predicted = matrix("predictions", predicted)?.values;
+    let observed = matrix("decisions", observed)?.values;
+    let weights = weights.map(|weights| vector("weights", weights)).transpose()?;
+    if predicted.dim() != observed.dim() {
+        return Err(data_error(format!(
+            "the model decides {} rows × {} dimensions but decisions has {} × {}",
+            predicted.nrows(),
+            predicted.ncols(),
+            observed.nrows(),
+            observed.ncols()
+        )));
+    }
+    if let Some(weights) = weights.as_ref().filter(|weights| weights.len() != observed.nrows()) {
+        return Err(told(argwhy::core::Error::RowCount {
+            left: "weights",
+            left_rows: weights.len(),
+            right: "decisions",
+            right_rows: observed.nrows(),
+        }));
+    }
+    let weights = weights.as_ref().map(|weights| weights.view());
+    Ok(metrics::r2(predicted.view(), observed.view(), weights))
+}

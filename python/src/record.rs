@@ -1,0 +1,42 @@
+//! What a fit leaves behind, as arrays.
+
+use argwhy::core::decision_set::Prices;
+use argwhy::core::solver::Iteration;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// One array a column of the trace.
+pub fn history<'py>(py: Python<'py>, steps: &[Iteration]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let counts: [(&str, fn(&Iteration) -> usize); 2] =
+        [("iteration", |s| s.iteration), ("kernel_products", |s| s.kernel_products)];
+    let numbers: [(&str, fn(&Iteration) -> f64); 8] = [
+        ("objective", |s| s.objective),
+        ("primal", |s| s.primal),
+        ("dual", |s| s.dual),
+        ("gap", |s| s.gap),
+        ("relative_gap", |s| s.relative_gap),
+        ("violation", |s| s.violation),
+        ("free", |s| s.free),
+        ("seconds", |s| s.seconds),
+    ];
+    for (name, read) in counts {
+        out.set_item(name, PyArray1::from_iter(py, steps.iter().map(|s| read(s) as i64)))?;
+    }
+    for (name, read) in numbers {
+        out.set_item(name, PyArray1::from_iter(py, steps.iter().map(read)))?;
+    }
+    out.set_item("exact", PyArray1::from_iter(py, steps.iter().map(|s| s.exact)))?;
+    Ok(out)
+}
+
+/// Row, limit and value of every price.
+pub fn prices<'py>(py: Python<'py>, prices: &Prices) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let rows = prices.samples.iter().map(|&row| row as i64);
+    out.set_item("row", PyArray1::from_iter(py, rows))?;
+    out.set_item("limit", prices.limits.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    out.set_item("price", PyArray1::from_slice(py, &prices.values))?;
+    Ok(out)
+}

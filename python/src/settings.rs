@@ -1,0 +1,169 @@
+//! Parameters of the estimator as settings of a fit, through the reader of the config file.
+//!
+//! Python says `max_iterations`, the config file `max-iterations`; nothing else differs. `None` is a setting that is not mentioned.
+
+use crate::error::told;
+use argwhy::FitSettings;
+use argwhy::settings::Numbers;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use toml::{Table, Value};
+
+/// What comes with the data, as arguments of `fit`, and is no parameter of an estimator.
+const WITH_DATA: [&str; 4] = ["constraints", "matrix", "matrix-eq", "weights"];
+/// Lists inside lists nobody means; a list that contains itself has no end.
+const MAX_DEPTH: usize = 8;
+
+/// Every parameter with its default, in the order of [`FitSettings`].
+#[pyfunction]
+pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    parameters(py, &FitSettings::default())
+}
+
+/// Fails where the parameters can't be settings of any fit.
+#[pyfunction]
+pub fn check_settings(given: &Bound<'_, PyDict>) -> PyResult<()> {
+    settings(given)?.validate().map_err(told)
+}
+
+/// Settings as parameters.
+pub fn parameters<'py>(py: Python<'py>, settings: &FitSettings) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    // toml leaves out what is none; JSON says null.
+    let stored =
+        serde_json::to_value(settings).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    let serde_json::Value::Object(stored) = stored else { return Ok(out) };
+    let lists = [
+        ("bounds", &settings.bounds),
+        ("lower", &settings.lower),
+        ("upper", &settings.upper),
+        ("length-scales", &settings.length_scales),
+    ];
+    for (name, value) in &stored {
+        if WITH_DATA.contains(&name.as_str()) {
+            continue;
+        }
+        let list =
+            lists.iter().find(|(list, _)| list == name).and_then(|(_, value)| value.as_ref());
+        let value = match (list, name.as_str()) {
+            (Some(Numbers(numbers)), _) => PyTuple::new(py, numbers)?.into_any(),
+            // Written out only where that loses nothing.
+            (None, "memory") if settings.memory.to_string().parse() == Ok(settings.memory) => {
+                settings.memory.to_string().into_bound_py_any(py)?
+            }
+            _ => python_value(py, value)?,
+        };
+        out.set_item(name.replace('-', "_"), value)?;
+    }
+    Ok(out)
+}
+
+fn python_value<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound<'py, PyAny>> {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Ok(py.None().into_bound(py)),
+        Json::Bool(value) => value.into_bound_py_any(py),
+        Json::Number(value) => match (value.as_u64(), value.as_i64(), value.as_f64()) {
+            (Some(value), _, _) => value.into_bound_py_any(py),
+            (_, Some(value), _) => value.into_bound_py_any(py),
+            (_, _, value) => value.into_bound_py_any(py),
+        },
+        Json::String(value) => value.into_bound_py_any(py),
+        Json::Array(values) => {
+            let values: Vec<_> =
+                values.iter().map(|value| python_value(py, value)).collect::<PyResult<_>>()?;
+            values.into_bound_py_any(py)
+        }
+        Json::Object(entries) => {
+            let out = PyDict::new(py);
+            for (name, value) in entries {
+                out.set_item(name, python_value(py, value)?)?;
+            }
+            Ok(out.into_any())
+        }
+    }
+}
+
+/// JSON for Python: what a model stores beside its arrays.
+pub fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let value = serde_json::to_value(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    python_value(py, &value)
+}
+
+/// The settings that parameters describe.
+pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
+    let mut table = Table::new();
+    for (name, value) in given {
+        let name: String = name.extract()?;
+        if !value.is_none() {
+            let value = toml_value(&name, &value, 0)?;
+            // Each on its own first, so that a message names its parameter.
+            let key = name.replace('_', "-");
+            let mut alone = Table::new();
+            alone.insert(key.clone(), value.clone());
+            FitSettings::deserialize_from(alone)
+                .map_err(|why| PyValueError::new_err(format!("{name}: {why}")))?;
+            table.insert(key, value);
+        }
+    }
+    FitSettings::deserialize_from(table).map_err(PyValueError::new_err)
+}
+
+trait DeserializeFrom: Sized {
+    fn deserialize_from(table: Table) -> Result<Self, String>;
+}
+
+impl DeserializeFrom for FitSettings {
+    fn deserialize_from(table: Table) -> Result<Self, String> {
+        Value::Table(table).try_into().map_err(|e: toml::de::Error| e.message().to_owned())
+    }
+}
+
+fn toml_value(name: &str, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+    if depth > MAX_DEPTH {
+        return Err(PyValueError::new_err(format!(
+            "{name} is a list of lists of lists without end"
+        )));
+    }
+    // NumPy's scalars and arrays know their Python value.
+    if let Ok(plain) = given.getattr("tolist") {
+        return toml_value(name, &plain.call0()?, depth + 1);
+    }
+    if let Ok(value) = given.cast::<PyBool>() {
+        return Ok(Value::Boolean(value.is_true()));
+    }
+    if given.cast::<PyInt>().is_ok() {
+        return match given.extract::<i64>() {
+            Ok(value) => Ok(Value::Integer(value)),
+            Err(_) => Err(PyValueError::new_err(format!(
+                "{name} is {}; whole numbers go up to {}",
+                given.str()?,
+                i64::MAX
+            ))),
+        };
+    }
+    if let Ok(value) = given.cast::<PyFloat>() {
+        return Ok(Value::Float(value.value()));
+    }
+    if let Ok(value) = given.cast::<PyString>() {
+        return Ok(Value::String(value.to_str()?.to_owned()));
+    }
+    if let Ok(entries) = given.cast::<PyDict>() {
+        let mut table = Table::new();
+        for (key, value) in entries {
+            table.insert(key.extract()?, toml_value(name, &value, depth + 1)?);
+        }
+        return Ok(Value::Table(table));
+    }
+    let is_list = given.cast::<PyTuple>().is_ok() || given.cast::<pyo3::types::PyList>().is_ok();
+    if is_list {
+        let values = given.try_iter()?.map(|value| toml_value(name, &value?, depth + 1));
+        return Ok(Value::Array(values.collect::<PyResult<_>>()?));
+    }
+    let kind = given.get_type().fully_qualified_name()?;
+    Err(PyTypeError::new_err(format!(
+        "{name} is a {kind}; expected a number, text, a list of numbers or None"
+    )))
+}
