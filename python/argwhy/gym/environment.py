@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import gymnasium
 
@@ -16,18 +16,19 @@ EnvLike: TypeAlias = "str | Callable[[], AnyEnv] | AnyEnv"
 
 def make_env(env: EnvLike, **options: Any) -> AnyEnv:
     """A fresh environment, or the very one given. `options` (`render_mode` and the like) go with names alone."""
-    if isinstance(env, str):
-        return gymnasium.make(_identifier(env), **options)
-    if isinstance(env, gymnasium.Env):
-        return env
-    if isinstance(env, gymnasium.vector.VectorEnv):
+    given: Any = env  # what is annotated need not be what comes
+    if isinstance(given, str):
+        return gymnasium.make(_identifier(given), **options)
+    if isinstance(given, gymnasium.Env):
+        return cast("AnyEnv", given)
+    if isinstance(given, gymnasium.vector.VectorEnv):
         raise TypeError("argwhy.gym makes its own batches: give the environment's id or a function that makes one")
-    if callable(env):
-        made = env()
+    if callable(given):
+        made: Any = given()
         if not isinstance(made, gymnasium.Env):
             raise TypeError(f"the function that makes environments gave {type(made).__name__}, not a gymnasium.Env")
-        return made
-    raise TypeError(f"an environment is an id, a function that makes one, or a gymnasium.Env; this is {type(env).__name__}")
+        return cast("AnyEnv", made)
+    raise TypeError(f"an environment is an id, a function that makes one, or a gymnasium.Env; this is {type(given).__name__}")
 
 
 def is_shared(env: EnvLike) -> bool:

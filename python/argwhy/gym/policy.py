@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -60,6 +60,6 @@ def _function_of(policy: Policy) -> Callable[[Any], Any]:
 
 
 def _box(space: gymnasium.Space[Any], what: str) -> gymnasium.spaces.Box:
-    if not isinstance(space, gymnasium.spaces.Box) or space.shape is None:
+    if not isinstance(space, gymnasium.spaces.Box):
         raise TypeError(f"argwhy.gym wants {what} that are vectors of numbers (Box); this environment has {space}")
-    return cast("gymnasium.spaces.Box", space)
+    return space
