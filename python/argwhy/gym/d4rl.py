@@ -84,10 +84,9 @@ def environment_id(name: str) -> str:
 
 def register() -> None:
     """Tell Gymnasium about the three environments; done on import, harmless twice."""
-    tell: Any = gymnasium.register  # types one of its arguments by a bare dict
     for task, identifier in _ids().items():
         if identifier not in gymnasium.registry:
-            tell(
+            gymnasium.register(
                 id=identifier,
                 entry_point=f"{__name__}:build",
                 kwargs={"task": task},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import gymnasium
 
@@ -20,14 +20,14 @@ def make_env(env: EnvLike, **options: Any) -> AnyEnv:
     if isinstance(given, str):
         return gymnasium.make(_identifier(given), **options)
     if isinstance(given, gymnasium.Env):
-        return cast("AnyEnv", given)
+        return given
     if isinstance(given, gymnasium.vector.VectorEnv):
         raise TypeError("argwhy.gym makes its own batches: give the environment's id or a function that makes one")
     if callable(given):
         made: Any = given()
         if not isinstance(made, gymnasium.Env):
             raise TypeError(f"the function that makes environments gave {type(made).__name__}, not a gymnasium.Env")
-        return cast("AnyEnv", made)
+        return made
     raise TypeError(f"an environment is an id, a function that makes one, or a gymnasium.Env; this is {type(given).__name__}")
 
 
