@@ -16,6 +16,11 @@ from PIL import Image
 from argwhy.gym import evaluate, make_d4rl_env, record
 
 
+needs_egl = pytest.mark.skipif(
+    sys.platform == "linux" and ctypes.util.find_library("EGL") is None, reason="no libEGL: apt install libegl1"
+)
+
+
 class Canvas(gymnasium.Env[Any, Any]):
     """Fifty steps a second; a line moves by the action and is drawn without OpenGL."""
 
@@ -90,7 +95,7 @@ def test_no_opengl_says_what_to_do(tmp_path: pathlib.Path, monkeypatch: pytest.M
         record(lambda X: np.zeros((len(X), 3)), "hopper", tmp_path / "hopper.gif", max_steps=2)
 
 
-@pytest.mark.skipif(sys.platform == "linux" and ctypes.util.find_library("EGL") is None, reason="no libEGL: apt install libegl1")
+@needs_egl
 def test_mujoco_draws_what_evaluate_judges(tmp_path: pathlib.Path) -> None:
     def policy(X: Any) -> Any:  # noqa: N803
         return np.zeros((len(X), 3))
@@ -101,6 +106,22 @@ def test_mujoco_draws_what_evaluate_judges(tmp_path: pathlib.Path) -> None:
     with Image.open(made.path) as image:
         assert image.size == (96, 64)
         assert np.asarray(image.convert("RGB")).std() > 10.0  # a picture, not a blank
-    env = make_d4rl_env("hopper", render_mode="rgb_array")
+    env: Any = make_d4rl_env("hopper", render_mode="rgb_array")
     assert record(policy, env, tmp_path / "again.gif", max_steps=1).length == 1
     assert np.asarray(env.render()).shape == (480, 480, 3)  # still open
+
+
+@needs_egl
+@pytest.mark.parametrize("task", ["hopper", "walker2d", "halfcheetah"])
+def test_the_camera_goes_along(task: str) -> None:
+    env: Any = make_d4rl_env(task, render_mode="rgb_array")
+    env.reset(seed=0)
+    body = env.unwrapped
+    visible: list[int] = []
+    for place in (0.0, 20.0):
+        position = body.init_qpos.copy()
+        position[0] = place
+        body.set_state(position, body.init_qvel)
+        red, _, blue = np.moveaxis(np.asarray(env.render(), dtype=float), -1, 0)
+        visible.append(int((red > blue + 30.0).sum()))  # the robots are of orange wood, the floor is grey and green
+    assert visible[0] > 100 and visible[1] > visible[0] / 2

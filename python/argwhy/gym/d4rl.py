@@ -103,6 +103,8 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
         constructor = load_env_creator(entry_point)
     except ImportError as error:  # pragma: no cover: no release without -v4 yet
         raise ImportError(f"gymnasium {gymnasium.__version__} has no {entry_point} any more; `pip install 'gymnasium<2'`") from error
+    if "camera_id" not in options:
+        options.setdefault("camera_name", "track")  # Gymnasium's own choice stands still, and a hopper leaves the picture
     env = constructor(**options)
     restore_physics(env.unwrapped, total_mass)
     return cast("gymnasium.Env[Any, Any]", env)

@@ -97,7 +97,8 @@ def _rendering(env: EnvLike, size: tuple[int, int]) -> AnyEnv:
     """An environment whose `render` gives arrays."""
     if isinstance(env, str):
         width, height = size
-        options: dict[str, Any] = {"width": width, "height": height} if takes_size(env) else {}
+        # The camera goes along where the model has one that does
+        options: dict[str, Any] = {"width": width, "height": height, "camera_name": "track"} if takes_size(env) else {}
         return make_env(env, render_mode="rgb_array", **options)
     one = make_env(env)
     if one.render_mode != "rgb_array":
