@@ -18,7 +18,7 @@ from argwhy.gym import evaluate, record
 
 WHERE_TO_GET_IT = """which data? Any of these, then: python examples/hopper.py PATH
   D4RL    curl -LO http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2/hopper_expert-v2.hdf5
-  Minari  pip install minari; minari download mujoco/hopper/expert-v0   (recorded on newer physics; the folder is printed)
+  Minari  pip install minari; minari download mujoco/hopper/expert-v0; the path is ~/.minari/datasets/mujoco/hopper/expert-v0 (newer physics)
   npz     arrays `observations` (rows, 11) and `actions` (rows, 3), from anywhere"""
 
 if len(sys.argv) < 2:
@@ -27,7 +27,7 @@ path = pathlib.Path(sys.argv[1])
 episodes = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 
 # %% [markdown]
-# The first 5000 rows: five episodes of a minute's hopping.
+# The first 5000 rows: five episodes of eight seconds each.
 
 # %%
 signals, decisions = datasets.load(path, rows="0:5000")
