@@ -4,7 +4,8 @@ MuJoCo has changed since: Gymnasium's Hopper, Walker2d and HalfCheetah move a li
 a policy learned from the data is judged in a world its expert never saw. Two things changed, and `restore_physics` undoes both:
 
 1. The solid of a capsule (radius r, half length h) was taken for a cylinder of height 2h + r; mass and inertia are exact today.
-2. Two geoms touched at a distance of max(margin_1, margin_2); today at margin_1 + margin_2. Only Hopper has margins, all alike.
+2. Two geoms touched at a distance of max(margin_1, margin_2); since some release at margin_1 + margin_2. Only Hopper has margins,
+   all alike.
 
 With them undone, D4RL's transitions come out again to the rounding of their float32 (`tests/test_gym_d4rl.py` keeps the facts).
 The base is Gymnasium's `-v4`: `-v5` changed the friction of Walker2d's left foot and the reward of the last step.
@@ -12,6 +13,7 @@ The base is Gymnasium's `-v4`: `-v5` changed the friction of Walker2d's left foo
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any, cast
 
@@ -124,12 +126,24 @@ def restore_physics(env: Any, total_mass: float | None = None) -> None:
         scale = total_mass / model.body_mass[1:].sum()
         model.body_mass[1:] *= scale
         model.body_inertia[1:] *= scale
-    # m/2 + m/2 = max(m, m): exact where all margins are alike
-    margins = model.geom_margin
-    if np.unique(margins).size > 1:
-        raise ValueError("restore_physics: the geoms' margins differ; halving them would not restore max(m1, m2)")
-    margins *= 0.5
+    if margins_add_up():
+        # m/2 + m/2 = max(m, m): exact where all margins are alike
+        if np.unique(model.geom_margin).size > 1:
+            raise ValueError("restore_physics: the geoms' margins differ; halving them would not restore max(m1, m2)")
+        model.geom_margin *= 0.5
     mujoco.mj_setConst(model, env.data)  # everything MuJoCo derives from masses
+
+
+@functools.cache
+def margins_add_up() -> bool:
+    """Whether this MuJoCo lets two geoms touch at the sum of their margins. Asked of two spheres: releases differ."""
+    sphere = '<body pos="{} 0 0"><freejoint/><geom size="1" margin="0.1"/></body>'
+    model = mujoco.MjModel.from_xml_string(
+        f"<mujoco><worldbody>{sphere.format(0)}{sphere.format(2.15)}</worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return bool(data.ncon > 0)
 
 
 def _old_capsule(model: Any, geom: int) -> tuple[float, Array, Array]:
@@ -154,6 +168,7 @@ def _set_inertia(model: Any, body: int, solids: list[tuple[float, Array, Array]]
         arm = position - centre
         inertia += own + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
     moments, axes = np.linalg.eigh(inertia)
+    moments, axes = moments[::-1], axes[:, ::-1].copy()  # largest first, as MuJoCo's compiler has them
     if np.linalg.det(axes) < 0:
         axes[:, 0] *= -1.0  # a rotation, not a reflection
     rotation = np.empty(4)
@@ -162,6 +177,10 @@ def _set_inertia(model: Any, body: int, solids: list[tuple[float, Array, Array]]
     model.body_ipos[body] = centre
     model.body_inertia[body] = moments
     model.body_iquat[body] = rotation
+    # The compiler notes which frames coincide, to skip work, and these moved
+    model.body_sameframe[body] = 0
+    model.geom_sameframe[model.geom_bodyid == body] = 0
+    model.site_sameframe[model.site_bodyid == body] = 0
 
 
 def _ids() -> dict[str, str]:
