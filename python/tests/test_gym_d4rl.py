@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pathlib
 from typing import Any
 
 import gymnasium
@@ -122,6 +123,12 @@ def test_only_capsules_can_be_restored() -> None:
         restore_physics(gymnasium.make("Ant-v5").unwrapped)
 
 
-def test_nobody_is_warned_of_an_old_version(recwarn: pytest.WarningsRecorder) -> None:
-    make_d4rl_env("walker2d").reset(seed=0)
+@pytest.mark.parametrize("task", TASKS)
+def test_making_one_says_and_leaves_nothing(
+    task: str, recwarn: pytest.WarningsRecorder, capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_d4rl_env(task).reset(seed=0)
     assert not [str(warning.message) for warning in recwarn]
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())  # MuJoCo logs into the current folder

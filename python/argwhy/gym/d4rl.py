@@ -13,8 +13,11 @@ The base is Gymnasium's `-v4`: `-v5` changed the friction of Walker2d's left foo
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
@@ -107,9 +110,26 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
         raise ImportError(f"gymnasium {gymnasium.__version__} has no {entry_point} any more; `pip install 'gymnasium<2'`") from error
     if "camera_id" not in options:
         options.setdefault("camera_name", "track")  # Gymnasium's own choice stands still, and a hopper leaves the picture
-    env = constructor(**options)
+    with _quiet_compiler():
+        env = constructor(**options)
     restore_physics(env.unwrapped, total_mass)
     return cast("gymnasium.Env[Any, Any]", env)
+
+
+@contextlib.contextmanager
+def _quiet_compiler() -> Iterator[None]:
+    """MuJoCo 4 deplores the cheetah's `settotalmass`, on the terminal and in a file MUJOCO_LOG.TXT, once an environment."""
+    before = mujoco.get_mju_user_warning()
+
+    def pass_on(message: str) -> None:
+        if "settotalmass" not in str(message):
+            (before or warnings.warn)(str(message))
+
+    mujoco.set_mju_user_warning(pass_on)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def restore_physics(env: Any, total_mass: float | None = None) -> None:
