@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import cache
 from typing import Any, TypeVar
 
 Self = TypeVar("Self", bound="Parametrised")
 
 
-@cache
 def _signature(cls: type[Any]) -> dict[str, Any]:
     """Names and defaults of the constructor's parameters."""
     found = inspect.signature(cls.__init__).parameters.values()

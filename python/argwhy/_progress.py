@@ -20,7 +20,7 @@ class Progress:
     """Writes to ``sys.stderr`` as it is at the time, so that notebooks and redirections get it."""
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._last = time.monotonic()
         self._width = 0
 
     def say(self, text: str) -> None:
@@ -32,7 +32,7 @@ class Progress:
     def step(self, iteration: Iteration) -> None:
         """Where the solver stands."""
         now, terminal = time.monotonic(), sys.stderr.isatty()
-        if now - self._last < (EVERY if terminal else PATIENCE) and self._last > 0.0:
+        if now - self._last < (EVERY if terminal else PATIENCE):
             return
         self._last = now
         text = (
@@ -59,15 +59,11 @@ class Follow:
         self._progress = progress
         self._callback = callback
 
-    def on_plan(self, summary: str, beyond: int, rounding: int) -> None:
+    def on_plan(self, lines: list[str]) -> None:
         """Before the solver starts."""
-        if self._progress is None:
-            return
-        self._progress.say(summary)
-        if beyond:
-            self._progress.say(f"note: {beyond} decisions lie outside their limits")
-        if rounding:
-            self._progress.say(f"note: {rounding} decisions lie outside their limits by rounding")
+        if self._progress is not None:
+            for line in lines:
+                self._progress.say(line)
 
     def on_iteration(self, iteration: Iteration) -> bool:
         """After each step; true stops the fit."""

@@ -18,13 +18,34 @@ def regressor_tags() -> Any:
     )
 
 
-def metadata_request(estimator: Any, methods: dict[str, tuple[str, ...]]) -> Any:
-    """Which arguments beside X and y the methods take, for scikit-learn's metadata routing."""
+METADATA = {
+    "fit": ("sample_weight", "constraints", "rows"),
+    "predict": ("constraints",),
+    "score": ("sample_weight", "constraints"),
+}
+"""What the methods take beside X and y."""
+
+
+def metadata_routing(estimator: Any) -> Any:
+    """Which of it the estimator asks meta-estimators for; nothing until it is told to."""
     routing = extra("sklearn.utils.metadata_routing", "metadata routing", "sklearn")
-    requested: dict[str, dict[str, Any]] = estimator.__dict__.get("_requested", {})
+    stored = estimator.__dict__.get("_metadata_request")
+    if stored is not None:
+        return routing.get_routing_for_object(stored)
     request = routing.MetadataRequest(owner=estimator)
-    for method, arguments in methods.items():
+    for method, arguments in METADATA.items():
         for argument in arguments:
-            alias = requested.get(method, {}).get(argument)
-            getattr(request, method).add_request(param=argument, alias=alias)
+            getattr(request, method).add_request(param=argument, alias=None)
     return request
+
+
+def set_request(estimator: Any, method: str, asked: dict[str, Any]) -> None:
+    """Changes what the estimator asks for: True, False, None, or another name to ask by."""
+    for argument in asked:
+        if argument not in METADATA[method]:
+            raise TypeError(f"{method} takes no {argument!r}; it takes {', '.join(METADATA[method])}")
+    request = metadata_routing(estimator)
+    for argument, alias in asked.items():
+        getattr(request, method).add_request(param=argument, alias=alias)
+    # The name under which scikit-learn's clone looks for it.
+    estimator._metadata_request = request

@@ -34,6 +34,19 @@ class Constraints:
     lower: ArrayLike = None
     upper: ArrayLike = None
 
+    # scikit-learn's cross-validation splits whatever has a shape and can be indexed.
+
+    @property
+    def shape(self) -> tuple[int]:
+        """One entry a sample, as scikit-learn counts them; one where all samples share every part."""
+        return (self.n_samples or 1,)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Constraints:
+        return self.select(rows[0] if isinstance(rows, tuple) else rows)
+
     @property
     def n_samples(self) -> int | None:
         """Samples there are sets for; None where every part is for all samples."""

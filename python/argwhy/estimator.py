@@ -216,7 +216,8 @@ class KernelInverseOptimizer(Parametrised):
         """
         try:
             model = self._model
-            if constraints is None and type(X) is np.ndarray and not hasattr(self, "feature_names_in_"):
+            # Nothing may stand between a plain array and Rust: one decision takes some ten microseconds.
+            if constraints is None and type(X) is np.ndarray and "feature_names_in_" not in self.__dict__:
                 decided = model.decide(X, self._flat)
                 if decided is not None:
                     return decided
@@ -272,7 +273,7 @@ class KernelInverseOptimizer(Parametrised):
             raise not_fitted(
                 f"This {name} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
             ) from None
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if isinstance(error, DataError) and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise DataError(
                 f"X has {shape[1]} features, but {name} is expecting {self.n_features_in_} features as input: {error}"
@@ -405,3 +406,22 @@ class KernelInverseOptimizer(Parametrised):
 
     def __sklearn_tags__(self) -> Any:
         return _sklearn.regressor_tags()
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's meta-estimators pass on to :meth:`fit`, :meth:`predict` and :meth:`score`."""
+        return _sklearn.metadata_routing(self)
+
+    def set_fit_request(self, **asked: bool | str | None) -> KernelInverseOptimizer:
+        """Asks meta-estimators for ``sample_weight``, ``constraints`` or ``rows``, as scikit-learn's estimators do."""
+        _sklearn.set_request(self, "fit", asked)
+        return self
+
+    def set_predict_request(self, **asked: bool | str | None) -> KernelInverseOptimizer:
+        """Asks meta-estimators for ``constraints``."""
+        _sklearn.set_request(self, "predict", asked)
+        return self
+
+    def set_score_request(self, **asked: bool | str | None) -> KernelInverseOptimizer:
+        """Asks meta-estimators for ``sample_weight`` or ``constraints``."""
+        _sklearn.set_request(self, "score", asked)
+        return self

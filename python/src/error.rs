@@ -39,6 +39,7 @@ pub fn told(error: impl Into<argwhy::Error>) -> PyErr {
             | CoreError::EmptyBox { .. },
         )
         | argwhy::Error::Threads { .. }
+        | argwhy::Error::Machine { .. }
         | argwhy::Error::Settings { .. } => PyValueError::new_err(message),
         argwhy::Error::Data(DataError::NotFound { .. }) => raise("DataNotFoundError", message),
         argwhy::Error::Model(ModelFileError::NotFound { .. }) => {
@@ -68,4 +69,10 @@ pub fn panicked(payload: Box<dyn Any + Send>) -> PyErr {
 pub fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)))
         .unwrap_or_else(|payload| Err(panicked(payload)))
+}
+
+/// Panics, for the test that an interpreter survives it.
+#[pyfunction]
+pub fn panic(py: Python<'_>, message: String) -> PyResult<()> {
+    apart(py, || std::panic::panic_any(message))
 }

@@ -7,7 +7,6 @@ use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
-use argwhy::core::decision_set::Outside;
 use argwhy::io::RowRanges;
 use argwhy::{Dataset, FitSettings, Pipeline};
 use pyo3::exceptions::PyRuntimeError;
@@ -23,6 +22,10 @@ use std::time::Duration;
 /// How often the caller looks for Ctrl-C while nothing else happens.
 const BEAT: Duration = Duration::from_millis(20);
 
+/// What is said where no limits are given.
+const UNBOUNDED: &str =
+    "note: no limits given, so decisions are unbounded (see bounds, lower, upper)";
+
 /// A model and how it came about.
 #[pyclass(frozen, get_all, module = "argwhy._argwhy")]
 pub struct Fit {
@@ -35,7 +38,7 @@ pub struct Fit {
     interruption: Option<Py<PyAny>>,
 }
 
-/// Fits. `follow` has `on_plan(summary, beyond, rounding)` and `on_iteration(iteration) -> bool`; true stops.
+/// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
 #[pyo3(signature = (signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
@@ -50,7 +53,8 @@ pub fn fit(
     follow: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
-    let pipeline = Pipeline::new(settings).map_err(told)?;
+    let pipeline = Pipeline::new(settings.clone()).map_err(told)?;
+    let unsaid = |constrained| settings.limits_unsaid(constrained);
     let signals = matrix("signals", signals)?.values;
     let n_rows = signals.nrows();
     let mut data = Dataset::new(signals, matrix("decisions", decisions)?.values).map_err(told)?;
@@ -66,7 +70,8 @@ pub fn fit(
         }
         None => vec![0..n_rows; 1],
     };
-    let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
+    let note = unsaid(data.constraints().is_some()).then(|| UNBOUNDED.to_owned());
+    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, note))?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to say.
     let ((fit, steps), interruption) = match (solved, interruption) {
         (Ok(solved), interruption) => (solved, interruption),
@@ -95,12 +100,12 @@ fn run(
     pipeline: Pipeline,
     data: Dataset,
     ranges: Vec<Range<usize>>,
-    follow: Option<&Bound<'_, PyAny>>,
+    (follow, note): (Option<&Bound<'_, PyAny>>, Option<String>),
 ) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel();
-    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, history: Vec::new() };
+    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, note, history: Vec::new() };
     let (listened, unheard) =
         if follow.is_some() { (Some(sender), None) } else { (None, Some(sender)) };
     solver.caller = listened.map(|sender| (sender, wait));
@@ -134,7 +139,7 @@ fn watch(
         let heard = match (&message, follow) {
             (Err(RecvTimeoutError::Disconnected), _) => return interruption,
             // Once it is to stop, the user is left alone.
-            (Ok(message), Some(follow)) if interruption.is_none() => serve(message, follow),
+            (Ok(message), Some(follow)) if !stop.load(Ordering::Relaxed) => serve(message, follow),
             _ => Ok(false),
         };
         match heard.and_then(|stop| py.check_signals().map(|()| stop)) {
@@ -155,8 +160,8 @@ fn watch(
 /// Whether the fit should stop.
 fn serve(message: &Message, follow: &Bound<'_, PyAny>) -> PyResult<bool> {
     match message {
-        Message::Plan(summary, Outside { beyond, rounding }) => {
-            follow.call_method1("on_plan", (summary, beyond, rounding))?;
+        Message::Plan(lines) => {
+            follow.call_method1("on_plan", (lines.clone(),))?;
             Ok(false)
         }
         Message::Step(step) => {

@@ -24,6 +24,8 @@ mod _argwhy {
     #[pymodule_export]
     use crate::data::load;
     #[pymodule_export]
+    use crate::error::panic;
+    #[pymodule_export]
     use crate::experts::{charging, quadrotor};
     #[pymodule_export]
     use crate::fit::{Fit, fit};

@@ -60,8 +60,8 @@ impl From<&Step> for Iteration {
 
 /// What the solver's thread tells the caller's.
 pub enum Message {
-    /// The plan in words, and how many decisions lie outside their limits.
-    Plan(String, Outside),
+    /// What there is to say before the solver starts.
+    Plan(Vec<String>),
     /// A step; the solver waits until it is told to go on.
     Step(Step),
 }
@@ -72,6 +72,8 @@ pub struct Follow {
     pub stop: Arc<AtomicBool>,
     /// To the caller, and its word to go on; none where nobody listens.
     pub caller: Option<(Sender<Message>, Receiver<()>)>,
+    /// What else is worth saying before the solver starts.
+    pub note: Option<String>,
     /// Every step.
     pub history: Vec<Step>,
 }
@@ -100,7 +102,16 @@ impl Observer for Follow {
 impl Progress for Follow {
     fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
         if let Some((sender, _)) = &self.caller {
-            let _ = sender.send(Message::Plan(plan.summary(sizes), *outside));
+            let mut lines = vec![plan.summary(sizes)];
+            lines.extend(self.note.clone());
+            if outside.beyond > 0 {
+                lines.push(format!("note: {} decisions lie outside their limits", outside.beyond));
+            }
+            if outside.rounding > 0 {
+                let count = outside.rounding;
+                lines.push(format!("note: {count} decisions lie outside their limits by rounding"));
+            }
+            let _ = sender.send(Message::Plan(lines));
         }
     }
 }

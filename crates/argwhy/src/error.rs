@@ -31,6 +31,16 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// The plan keeps its limit, but the machine has less.
+    #[error(
+        "the fit would take {needed} of memory, but this machine has {reachable} left; lower --memory"
+    )]
+    Machine {
+        /// What the plan takes, as text.
+        needed: String,
+        /// What could be had, as text.
+        reachable: String,
+    },
     /// A kernel that no file can hold.
     #[error(
         "a model with the user-defined kernel `{name}` cannot be saved: a file holds numbers, not code; keep it in memory, or \

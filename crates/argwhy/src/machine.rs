@@ -12,6 +12,14 @@ pub fn available_memory_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
+/// Memory this process could reach at most, in bytes: what it has, what is free and what can be swapped out; none where the system does
+/// not tell.
+pub fn reachable_memory_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let own = kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")?;
+    Some(own + kibibytes(&meminfo, "MemAvailable:")? + kibibytes(&meminfo, "SwapFree:")?)
+}
+
 /// Cores this process may use.
 pub fn n_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -1,9 +1,9 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
 use crate::error::Error;
-use crate::machine::peak_memory_bytes;
+use crate::machine::{peak_memory_bytes, reachable_memory_bytes};
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, SolverKind, ThetaChoice};
+use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -160,6 +160,7 @@ impl Pipeline {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
+        check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
@@ -210,6 +211,17 @@ impl Pipeline {
     }
 }
 
+/// Refuses a plan that this machine has no memory for: an allocation that fails ends the whole process.
+fn check_machine(plan: &Plan) -> Result<(), Error> {
+    match reachable_memory_bytes() {
+        Some(reachable) if plan.memory_bytes > reachable => Err(Error::Machine {
+            needed: MemorySize(plan.memory_bytes).to_string(),
+            reachable: MemorySize(reachable).to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// The rows to train on, those of weight zero left out, and their weights.
 fn samples(
     data: &Dataset,
@@ -257,6 +269,7 @@ impl Pipeline {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
         let plan = Plan::primal(settings, sizes)?;
+        check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;

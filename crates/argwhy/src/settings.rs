@@ -313,6 +313,12 @@ impl FitSettings {
         }
     }
 
+    /// Whether nobody has said what limits decisions, not even that nothing does; `constrained` where limits come with the data.
+    pub fn limits_unsaid(&self, constrained: bool) -> bool {
+        let said = self.bounds.is_some() || self.lower.is_some() || self.upper.is_some();
+        !said && !self.unbounded && !constrained
+    }
+
     /// Whether constraints come with the data, in any way.
     pub fn wants_constraints(&self) -> bool {
         self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()

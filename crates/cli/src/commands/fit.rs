@@ -93,9 +93,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if let Some(weights) = loaded.weights {
         data = data.with_weights(weights)?;
     }
-    let limits = [settings.bounds.is_some(), settings.lower.is_some(), settings.upper.is_some()];
     let mut follow = Follow::new(options.quiet, options.trace.as_deref())?;
-    if !settings.unbounded && !limits.contains(&true) && data.constraints().is_none() {
+    if settings.limits_unsaid(data.constraints().is_some()) {
         follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
     }
     if !loaded.unread.is_empty() {

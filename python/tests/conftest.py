@@ -1,0 +1,33 @@
+"""Data and tools that tests share. Data is made here: nothing is read from outside the repository."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def task():
+    """200 signals, decisions of two dimensions within ±1, many of them at a limit."""
+    rng = np.random.default_rng(0)
+    signals = rng.uniform(-1, 1, (200, 3))
+    wish = np.stack([2 * signals[:, 0] * signals[:, 1], np.sin(3 * signals[:, 2]) + signals[:, 0]], axis=1)
+    return signals, np.clip(wish, -1, 1)
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Runs the `argwhy` command of the same profile; ARGWHY_COMMAND names another one."""
+    program = os.environ.get("ARGWHY_COMMAND", str(ROOT / "target" / "debug" / "argwhy"))
+    assert Path(program).exists(), f"no command at {program}: python/test builds it"
+
+    def run(*args, check=True):
+        done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=120)
+        assert not check or done.returncode in (0, 1), done.stderr
+        return done
+
+    return run
