@@ -17,7 +17,7 @@ import contextlib
 import functools
 import importlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
@@ -117,7 +117,7 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
 
 
 @contextlib.contextmanager
-def _quiet_compiler() -> Iterator[None]:
+def _quiet_compiler() -> Generator[None, None, None]:
     """MuJoCo 4 deplores the cheetah's `settotalmass`, on the terminal and in a file MUJOCO_LOG.TXT, once an environment."""
     before = mujoco.get_mju_user_warning()
 
