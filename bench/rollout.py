@@ -6,7 +6,7 @@
 Needs `pip install 'gymnasium[mujoco]' numpy`. DIR holds the policies, teachers/NAME.npz (NAMES below): W0, b0, ... the layers of
 a relu network, Wls, bls the head for the logarithm of the standard deviation, log_std_clip its range; actions are tanh of a normal draw.
 OUT receives TASK-medium-expert.npz (observations, actions, rewards, terminals, timeouts) and README, which says how good each
-half is. Every episode has its own seed, so that the file does not depend on how many are run at once.
+half is. Every episode has its own seed; the last bits, and with them whole episodes, depend on the releases of NumPy and MuJoCo.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-# What is stored in DIR/teachers, medium first. The experts are stand-ins: D4RL's own were never published.
+# What is stored in DIR/teachers, medium first. The experts are stand-ins, not D4RL's own.
 NAMES = {
     "hopper": ("hopper-d4rl-medium-v2", "hopper-sb3-tqc"),
     "walker2d": ("walker2d-d4rl-medium-v2", "walker2d-sb3-tqc"),
