@@ -73,7 +73,7 @@ class KernelInverseOptimizer(Parametrised):
     threads:
         Threads of fits and predictions; one a core if not given.
     precision, operator:
-        Of kernel values while iterating ("f32" or "f64"), and whether they are kept ("stored", "tiled", "auto").
+        Of kernel values while iterating ("f32" or "f64"), and how they are kept ("stored", "compact", "tiled", "auto").
     seed:
         Of everything random.
     verbose:
