@@ -3,13 +3,21 @@
 //! Enters: limits of the model ([`DecisionSet`]) and those that come with data ([`Constraints`](crate::dataset::Constraints)). Leaves: a set for every sample
 //! ([`SampleSets`]), the decisions nearest to what is desired, and whether observed decisions lie in their sets.
 
+mod boxes;
 mod faces;
+mod label;
 mod limits;
+mod polyhedra;
+mod prices;
 mod samples;
 
+pub use boxes::Boxes;
 pub(crate) use faces::{Face, Faces};
+pub use label::RowLabel;
 pub use limits::BoxLimits;
-pub use samples::{Boxes, Polyhedra, Prices, RowLabel, SampleSets};
+pub use polyhedra::Polyhedra;
+pub use prices::Prices;
+pub use samples::SampleSets;
 
 use crate::error::Error;
 use ndarray::ArrayViewMut2;

@@ -3,6 +3,7 @@
 //! Enters: signals (n_samples × signal_dim). Leaves: features (n_samples × n_features). The statistics are fitted on all
 //! loaded rows, in f64, before the training rows are cut out, as the paper's experiments do it:
 //! z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to degree two, the constant included.
+#![allow(unsafe_code)]
 
 mod design;
 
@@ -10,6 +11,7 @@ pub use design::Design;
 
 use crate::dataset::check_finite;
 use crate::error::Error;
+use crate::linalg::simd::{Arch, Isa, Task};
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,7 @@ impl Expansion {
         }
     }
 
+    #[inline(always)]
     fn write(self, signal: ArrayView1<'_, f64>, out: &mut [f64]) {
         match self {
             Self::Raw => out.iter_mut().zip(signal).for_each(|(o, s)| *o = *s),
@@ -277,6 +280,35 @@ fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
     signals.slice_move(s![..;step, ..])
 }
 
+/// Sums over some rows, as [`moments`] needs them. A task, so that its loops are vectors as wide as the processor has.
+struct Sums<'a> {
+    expansion: Expansion,
+    rows: ArrayView2<'a, f64>,
+    weights: Option<&'a [f64]>,
+    about: &'a [f64],
+    /// Room for the features of one.
+    row: &'a mut [f64],
+    first: &'a mut [f64],
+    second: &'a mut [f64],
+}
+
+impl Task for Sums<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<A: Arch>(self) {
+        for (at, signal) in self.rows.rows().into_iter().enumerate() {
+            let weight = self.weights.map_or(1.0, |weights| weights[at]);
+            self.expansion.write(signal, self.row);
+            let sums = self.first.iter_mut().zip(self.second.iter_mut());
+            for ((m, about), (first, second)) in self.row.iter().zip(self.about).zip(sums) {
+                let off = m - about;
+                *first += weight * off;
+                *second += weight * off * off;
+            }
+        }
+    }
+}
+
 /// Means over all rows, by their weights, of (m − about) and of (m − about)², feature by feature.
 fn moments(
     expansion: Expansion,
@@ -292,18 +324,17 @@ fn moments(
         .map(|task| {
             let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
             let (mut first, mut second) = zeros();
-            let mut row = vec![0.0; n_features];
-            for (at, signal) in rows.rows().into_iter().enumerate() {
-                let weight = weights.map_or(1.0, |weights| weights[task * ROWS + at]);
-                expansion.write(signal, &mut row);
-                for (((m, about), first), second) in
-                    row.iter().zip(about).zip(&mut first).zip(&mut second)
-                {
-                    let off = m - about;
-                    *first += weight * off;
-                    *second += weight * off * off;
-                }
-            }
+            let sums = Sums {
+                expansion,
+                rows,
+                weights: weights.map(|weights| &weights[task * ROWS..]),
+                about,
+                row: &mut vec![0.0; n_features],
+                first: &mut first,
+                second: &mut second,
+            };
+            // SAFETY: the instruction set was detected on this machine, and the task has no contract of its own.
+            unsafe { Isa::detect().run(sums) }
             (first, second)
         })
         .collect();

@@ -1,6 +1,8 @@
-//! Slices that start on a cache line.
+//! Slices that start on a cache line, large ones on large pages where the system has them.
 //!
-//! A vector of 64 bytes read from any other place touches two lines, which halves the rate at which a processor can load.
+//! A vector of 64 bytes read from any other place touches two lines, which halves the rate at which a processor can load. And
+//! with pages of 4 KiB a matrix of some gigabytes costs a fault for each when it is made and a look-up for each when it is read.
+#![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
 
@@ -17,6 +19,7 @@ impl<T: Copy + Default> Aligned<T> {
     /// `len` times the default, which for numbers is zero.
     pub(crate) fn zeros(len: usize) -> Self {
         let data = vec![T::default(); len + Self::SPARE];
+        prefer_large_pages(&data);
         // What cannot be aligned is still right.
         let start = match data.as_ptr().align_offset(LINE) {
             start if start < Self::SPARE => start,
@@ -26,6 +29,25 @@ impl<T: Copy + Default> Aligned<T> {
     }
 
     const SPARE: usize = LINE / size_of::<T>();
+}
+
+/// Bytes from which large pages are worth asking for.
+const LARGE: usize = 4 << 20;
+
+/// Asks the system to hold `data`, untouched so far, in large pages. It may have none; then nothing changes.
+pub(crate) fn prefer_large_pages<T>(data: &[T]) {
+    #[cfg(target_os = "linux")]
+    if size_of_val(data) >= LARGE {
+        const PAGE: usize = 4096;
+        let first = data.as_ptr().cast::<u8>();
+        let skipped = first.align_offset(PAGE).min(size_of_val(data));
+        let len = (size_of_val(data) - skipped) / PAGE * PAGE;
+        // SAFETY: whole pages inside a live allocation, and this advice changes nothing a program can read. On systems with larger
+        // pages than assumed the call is refused, which is fine.
+        unsafe {
+            libc::madvise(first.add(skipped).cast_mut().cast(), len, libc::MADV_HUGEPAGE);
+        }
+    }
 }
 
 impl<T> Deref for Aligned<T> {

@@ -11,6 +11,7 @@ use super::Preconditioner;
 use crate::decision_set::Faces;
 use crate::error::{Error, KernelFault};
 use crate::kernel::clearly_negative;
+use crate::linalg::aligned::prefer_large_pages;
 use crate::linalg::dense::{
     back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
     inner_products,
@@ -22,7 +23,7 @@ use rayon::prelude::*;
 
 /// Samples whose kernel values, or columns of L⁻¹, are one task's. A divisor of the operator's blocks, so that stored kernel
 /// values can be copied.
-const GROUP: usize = 40;
+const GROUP: usize = 20;
 /// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
 const BORDERED: usize = 4;
 /// λ, as a share of K's trace, from which the errors of a solution, about machine precision over this, do not matter to a step.
@@ -345,6 +346,7 @@ fn factorise(
     cholesky: impl Fn(&mut [f64], usize) -> bool,
 ) -> Result<(Vec<f64>, f64), Error> {
     let mut matrix = vec![0.0; n * n];
+    prefer_large_pages(&matrix);
     loop {
         fill(&mut matrix)?;
         let diagonal = (0..n).map(|i| matrix[i * (n + 1)].abs());
