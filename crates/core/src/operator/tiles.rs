@@ -52,24 +52,31 @@ impl<T: Vectors> Tiles<T> {
         let mut tiles = Self { samples, schedule, isa, held: Held::Nothing };
         tiles.held = match kind {
             OperatorKind::Tiled => Held::Nothing,
-            OperatorKind::Stored => Held::Whole(tiles.all(<[T]>::copy_from_slice)),
-            OperatorKind::Compact => Held::Compact(tiles.all(|out, values| {
-                // SAFETY: `isa` was detected on this machine, and the task has no contract of its own.
-                unsafe { isa.run(Round { values, out }) }
+            OperatorKind::Stored => Held::Whole(tiles.all(|(rows, columns), tile| {
+                let mut spare = tiles.samples.spare();
+                for r in (0..tiles.samples.block_len(rows)).step_by(STRIP) {
+                    tiles.compute(rows, r, columns, &mut tile[r * BLOCK..], &mut spare);
+                }
+            })),
+            OperatorKind::Compact => Held::Compact(tiles.all(|(rows, columns), tile| {
+                tiles.computed(rows, columns, |r, values| {
+                    let out = &mut tile[r * BLOCK..(r + STRIP) * BLOCK];
+                    // SAFETY: `isa` was detected on this machine, and the task has no contract of its own.
+                    unsafe { isa.run(Round { values, out }) }
+                });
             })),
         };
         tiles
     }
 
-    /// Every value, as `keep` writes strips of them.
-    fn all<S: Copy + Default + Send>(&self, keep: impl Fn(&mut [S], &[T]) + Sync) -> Aligned<S> {
+    /// Every tile, as `write` makes it of its blocks.
+    fn all<S: Copy + Default + Send>(
+        &self,
+        write: impl Fn((usize, usize), &mut [S]) + Sync,
+    ) -> Aligned<S> {
         let order = self.schedule.order();
         let mut values = Aligned::zeros(order.len() * TILE);
-        values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &(rows, columns))| {
-            self.computed(rows, columns, |r, strip| {
-                keep(&mut tile[r * BLOCK..(r + STRIP) * BLOCK], strip);
-            });
-        });
+        values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &blocks)| write(blocks, tile));
         values
     }
 
