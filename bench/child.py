@@ -42,7 +42,7 @@ class Runner:
 
     def run(self, command, accept=(0,), patience=None, silent=False):
         """`accept`: exit statuses with a usable answer (argwhy writes its object on exit 1 too). `patience`: seconds after which
-        a program is stopped, which is then a result and no failure: "not finished in 600 s". `silent`: it has no answer to give."""
+        a program is stopped, which is then a result and no failure: "not finished in 180 s". `silent`: it has no answer to give."""
         command = [str(part) for part in command]
         shown = " ".join(shlex.quote(self.relative(part)) for part in command)
         if shown not in self.commands:
