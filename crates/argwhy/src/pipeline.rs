@@ -214,7 +214,7 @@ impl Pipeline {
         each: &mut dyn FnMut(Fit) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
+        let Task { mut problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
         check_machine(&plan)?;
         let features =
@@ -241,7 +241,7 @@ impl Pipeline {
         let mut newton = SolverPath::new(&operator, own, settings.regularization, settings.seed);
         let mut observer = Forward(progress);
         for &k in path {
-            let problem = problem.clone().with_regularization(k)?;
+            problem = problem.with_regularization(k)?;
             let mut outcome = match (settings.solver, settings.theta) {
                 (SolverKind::Newton, ThetaChoice::Identity) => {
                     newton.solve(&problem, &mut observer)?

@@ -168,9 +168,10 @@ pub(crate) fn solve_from(
 ) -> Result<Outcome, Error> {
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let (operator, preconditioner) = preconditioned(problem, operator, settings, seed, &mut clock)?;
+    let (operator, preconditioner) =
+        preconditioned(problem, operator, settings, seed, problem.ridge(), &mut clock)?;
     let parts = Assembled { operator, preconditioner };
-    solve_with(problem, parts, settings, seed, (coefficients, desired), answer, &mut clock)
+    solve_with(problem, parts, settings, (coefficients, desired), answer, &mut clock)
 }
 
 /// An operator and the preconditioner of its systems.
@@ -184,7 +185,6 @@ pub(crate) fn solve_with<'a>(
     problem: &'a Problem,
     Assembled { operator, preconditioner }: Assembled<'a>,
     settings: &'a NewtonSettings,
-    seed: u64,
     (coefficients, desired): (Array2<f64>, Array2<f64>),
     answer: Answer,
     clock: &mut Clock<'_>,
@@ -194,7 +194,6 @@ pub(crate) fn solve_with<'a>(
         operator,
         gap: 0.0,
         settings,
-        seed,
         answer,
         preconditioner,
         products: 0,
@@ -205,12 +204,13 @@ pub(crate) fn solve_with<'a>(
     newton.run(start, clock)
 }
 
-/// A preconditioner for the systems of `problem`, and the operator it is of.
+/// A preconditioner for the systems of `problem`, good enough for a λ of `finest` too, and the operator it is of.
 pub(crate) fn preconditioned<'a>(
     problem: &Problem,
     operator: &'a dyn KernelOperator,
     settings: &NewtonSettings,
     seed: u64,
+    finest: f64,
     clock: &mut Clock<'_>,
 ) -> Result<(&'a dyn KernelOperator, Box<dyn Preconditioner + 'a>), Error> {
     let (n_samples, dim) = (problem.n_samples(), problem.decision_dim());
@@ -223,7 +223,7 @@ pub(crate) fn preconditioned<'a>(
     if separate && max_rank == n_samples {
         return factorised(problem, operator);
     }
-    let limits = RankLimits { max_rank, enough_trace: ENOUGH_TRACE * problem.ridge() };
+    let limits = RankLimits { max_rank, enough_trace: ENOUGH_TRACE * finest };
     let mut rng = stream(seed, "pivots");
     let factor = LowRank::build(operator, limits, &mut rng, || !clock.poll())?;
     let preconditioner: Box<dyn Preconditioner + 'a> = if separate {
@@ -287,7 +287,6 @@ struct Newton<'a> {
     /// The gap where the step starts.
     gap: f64,
     settings: &'a NewtonSettings,
-    seed: u64,
     answer: Answer,
     preconditioner: Box<dyn Preconditioner + 'a>,
     products: usize,
@@ -381,7 +380,7 @@ impl Newton<'_> {
                 break Status::Stalled;
             } else {
                 // Rounding of kernel values has the last word: on in f64, recomputing them, from where this got.
-                self.turn_exact(clock)?;
+                self.turn_exact()?;
                 point = self.approach(from(&best)?, &[], clock)?;
                 idle = 0;
             }
@@ -406,15 +405,14 @@ impl Newton<'_> {
     }
 
     /// From here on with kernel values in f64.
-    fn turn_exact(&mut self, clock: &mut Clock<'_>) -> Result<(), Error> {
+    fn turn_exact(&mut self) -> Result<(), Error> {
         self.operator = self.operator.exact();
         let n_samples = self.problem.n_samples();
         let separate = matches!(self.problem.sets(), SampleSets::Boxes(_));
         if separate && self.settings.rank_for(n_samples) == n_samples {
             // The old factor goes before the new one comes.
             self.preconditioner = Box::new(Identity);
-            (self.operator, self.preconditioner) =
-                preconditioned(self.problem, self.operator, self.settings, self.seed, clock)?;
+            (self.operator, self.preconditioner) = factorised(self.problem, self.operator)?;
         }
         Ok(())
     }
@@ -582,7 +580,7 @@ impl Newton<'_> {
             return Ok(false);
         }
         if solution.indefinite && !self.operator.is_exact() {
-            self.turn_exact(clock)?;
+            self.turn_exact()?;
             let desired = self.problem.desired(self.operator, &point.coefficients)?;
             self.products += 1;
             *point = Point::new(self.problem, point.coefficients.clone(), desired)?;

@@ -52,7 +52,16 @@ impl<'a> Path<'a> {
         if !kept {
             // The old factor goes before the new one comes.
             self.made = None;
-            self.made = Some(self.make(problem, &mut clock)?);
+            let finest = self.smallest / problem.regularization() * problem.ridge();
+            let (settings, seed) = (&self.settings, self.seed);
+            self.made = Some(newton::preconditioned(
+                problem,
+                self.operator,
+                settings,
+                seed,
+                finest,
+                &mut clock,
+            )?);
         }
         let (operator, preconditioner) = self.made.as_mut().expect("kept or made just now");
         let zeros = || Array2::zeros(problem.decisions().dim());
@@ -61,7 +70,6 @@ impl<'a> Path<'a> {
             problem,
             Assembled { operator: *operator, preconditioner: Box::new(&mut **preconditioner) },
             &self.settings,
-            self.seed,
             start,
             Answer::Coefficients,
             &mut clock,
@@ -69,22 +77,5 @@ impl<'a> Path<'a> {
         let certified = &outcome.certified;
         self.start = Some((certified.coefficients.clone(), certified.desired.clone()));
         outcome.finished(problem)
-    }
-
-    fn make(
-        &self,
-        problem: &Problem,
-        clock: &mut Clock<'_>,
-    ) -> Result<(&'a dyn KernelOperator, Box<dyn Preconditioner + 'a>), Error> {
-        let finest = problem.clone().with_regularization(self.smallest)?;
-        let make = |problem, clock: &mut Clock<'_>| {
-            newton::preconditioned(problem, self.operator, &self.settings, self.seed, clock)
-        };
-        let (operator, mut made) = make(&finest, clock)?;
-        if problem.ridge() == finest.ridge() || made.set_ridge(problem.ridge()) {
-            return Ok((operator, made));
-        }
-        drop(made);
-        make(problem, clock)
     }
 }

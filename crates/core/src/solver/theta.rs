@@ -264,8 +264,14 @@ impl Learner<'_> {
                 break if solved { Status::Solved } else { Status::MaxIterations };
             }
             if parts.is_none() {
-                parts =
-                    Some(newton::preconditioned(problem, operator, settings, self.seed, clock)?);
+                parts = Some(newton::preconditioned(
+                    problem,
+                    operator,
+                    settings,
+                    self.seed,
+                    problem.ridge(),
+                    clock,
+                )?);
             }
             let Some((operator, preconditioner)) = parts.as_mut() else {
                 unreachable!("assembled above")
@@ -378,15 +384,8 @@ impl Learner<'_> {
             };
             let answer = Answer::Coefficients;
             let mut inner_clock = Clock::new(None, &mut *clock);
-            let outcome = newton::solve_with(
-                &problem,
-                parts,
-                &tools.own,
-                self.seed,
-                start,
-                answer,
-                &mut inner_clock,
-            )?;
+            let outcome =
+                newton::solve_with(&problem, parts, &tools.own, start, answer, &mut inner_clock)?;
             let step = Step::new(&problem, theta, outcome)?;
             products += step.products;
             // Inner solutions are inexact: what their gaps allow counts as a decrease.
