@@ -6,15 +6,17 @@
 #![allow(unsafe_code)]
 
 use super::panels::BLOCK;
-use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors, exp_in_place, exp_of};
+use crate::linalg::exp2::{exp2_in_place, exp2_of};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
+use std::f64::consts::LOG2_E;
 
 /// The last step of a simple kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Finish {
     /// x itself.
     Identity,
-    /// exp(x).
-    Exp,
+    /// 2ˣ.
+    Exp2,
     /// (1 + t) exp(−t), t² = −6x.
     Matern32,
     /// (1 + t + t²/3) exp(−t), t² = −10x.
@@ -42,7 +44,7 @@ impl Finish {
         unsafe {
             match self {
                 Self::Identity => {}
-                Self::Exp => isa.run(Exp(strip)),
+                Self::Exp2 => isa.run(Exp2(strip)),
                 Self::Matern32 => isa.run(Matern::<T, false>(strip)),
                 Self::Matern52 => isa.run(Matern::<T, true>(strip)),
                 Self::Power { degree, offset } => {
@@ -67,7 +69,7 @@ impl<T> Strip<T> {
     }
 }
 
-struct Exp<T>(Strip<T>);
+struct Exp2<T>(Strip<T>);
 /// 5/2 where SMOOTH, else 3/2.
 struct Matern<T, const SMOOTH: bool>(Strip<T>);
 struct Power<T> {
@@ -76,13 +78,13 @@ struct Power<T> {
     offset: T,
 }
 
-impl<T: Vectors> Task for Exp<T> {
+impl<T: Vectors> Task for Exp2<T> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
         for row in self.0.starts() {
             // SAFETY: a row of the strip, as `Finish::run` asserted.
-            unsafe { exp_in_place::<A, T>(row, self.0.len) }
+            unsafe { exp2_in_place::<A, T>(row, self.0.len) }
         }
     }
 }
@@ -144,7 +146,7 @@ unsafe fn matern<A: Arch, T: Vectors, const SMOOTH: bool, const V: usize>(values
             T::On::<A>::mul(T::On::<A>::load(values.add(v * lanes)), factor)
         });
         let t = squared.map(|x| T::On::<A>::sqrt(x));
-        let decay = exp_of::<A, T, V>(t.map(|t| T::On::<A>::sub(splat(0.0), t)));
+        let decay = exp2_of::<A, T, V>(t.map(|t| T::On::<A>::mul(t, splat(-LOG2_E))));
         for (v, ((decay, t), squared)) in decay.into_iter().zip(t).zip(squared).enumerate() {
             let mut growth = T::On::<A>::add(t, splat(1.0));
             if SMOOTH {

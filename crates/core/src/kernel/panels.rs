@@ -1,20 +1,21 @@
 //! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that what a simple kernel is a function of
 //! needs no multiplication beyond the inner product.
 //!
-//! RBF and Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. Laplacian: z ← γ(z − centre). Polynomial:
-//! z ← √γ z. Length scales divide. Centring changes no distance and saves digits where the features sit far from zero.
+//! Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. Laplacian: z ← γ(z − centre). Polynomial: z ← √γ z. RBF as
+//! Matérn, and like the Laplacian with γ log₂ e for γ, because their exponential has the base two. Length scales divide. Centring changes no distance and saves digits where the features sit far from zero.
 
 use super::finish::Finish;
 use super::tile::{Pairing, pair_strip};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Element, Isa, Vectors};
 use ndarray::{ArrayView1, ArrayView2};
+use std::f64::consts::LOG2_E;
 
 /// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows in L1.
 pub(crate) const BLOCK: usize = 240;
 /// Rows a strip holds.
 pub(crate) const STRIP: usize = 8;
-/// In f32, ½‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose too many digits.
+/// In f32, γ‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose too many digits.
 const HEAVY: f64 = 8.0;
 
 /// A simple kernel, and how features become packed numbers for it.
@@ -43,6 +44,12 @@ impl Packing {
 
     fn n_features(&self) -> usize {
         self.centre.len()
+    }
+
+    /// Whether a sample of this ½‖z‖² has a large norm.
+    fn is_heavy<T: Element>(&self, half_norm: T) -> bool {
+        let unit = if self.finish == Finish::Exp2 { LOG2_E } else { 1.0 };
+        half_norm.to_f64() > HEAVY * unit
     }
 
     /// The kernel values of the first `n_rows` rows against all columns.
@@ -99,7 +106,7 @@ impl<T: Element> Panels<T> {
             let at = i / T::PANEL * n_features * T::PANEL + i % T::PANEL;
             half_norms[i] = packing.write(row, T::PANEL, &mut data[at..]);
         }
-        let heavy = heavy_panels(&half_norms);
+        let heavy = heavy_panels(&packing, &half_norms);
         Self { packing, data, half_norms, heavy }
     }
 
@@ -117,7 +124,7 @@ impl<T: Element> Panels<T> {
             }
             half_norms[to] = self.half_norms[from];
         }
-        let heavy = heavy_panels(&half_norms);
+        let heavy = heavy_panels(&self.packing, &half_norms);
         Self { packing: self.packing.clone(), data, half_norms, heavy }
     }
 
@@ -176,8 +183,8 @@ impl<T: Element> Panels<T> {
     }
 }
 
-fn heavy_panels<T: Element>(half_norms: &[T]) -> Vec<bool> {
-    half_norms.chunks(T::PANEL).map(|panel| panel.iter().any(|h| h.to_f64() > HEAVY)).collect()
+fn heavy_panels<T: Element>(packing: &Packing, half_norms: &[T]) -> Vec<bool> {
+    half_norms.chunks(T::PANEL).map(|panel| panel.iter().any(|&h| packing.is_heavy(h))).collect()
 }
 
 /// The column side of a tile: whole panels.
@@ -224,7 +231,7 @@ impl<T: Element> RowPack<T> {
         self.clear();
         for (r, row) in features.rows().into_iter().enumerate() {
             self.half_norms[r] = packing.write(row, STRIP, &mut self.data[r..]);
-            self.heavy |= self.half_norms[r].to_f64() > HEAVY;
+            self.heavy |= packing.is_heavy(self.half_norms[r]);
         }
     }
 

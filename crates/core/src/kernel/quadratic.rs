@@ -10,6 +10,8 @@
 use super::Kernel;
 use super::finish::Finish;
 use super::panels::{BLOCK, STRIP};
+use super::recipe::simple;
+use super::tile::Pairing;
 use crate::features::{Expansion, FeatureMap};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Arch, Element, Isa, Lanes, Task};
@@ -19,7 +21,7 @@ const PANEL: usize = <f64 as Element>::PANEL;
 
 /// Support points by their centred signals.
 pub(crate) struct QuadraticSupport {
-    /// Weight of zᵀz': 2γ for kernels of −γ‖z − z'‖², γ or 1 for those of the inner product.
+    /// Weight of zᵀz'.
     weight: f64,
     is_distance: bool,
     finish: Finish,
@@ -28,7 +30,7 @@ pub(crate) struct QuadraticSupport {
     centred_monomials: Vec<f64>,
     /// panel · p · PANEL + signal · PANEL + lane.
     panels: Aligned<f64>,
-    /// γ‖z'‖², zero for kernels of the inner product.
+    /// ½ weight ‖z'‖², zero for kernels of the inner product.
     halves: Aligned<f64>,
 }
 
@@ -72,20 +74,11 @@ impl QuadraticSupport {
         signals: ArrayView2<'_, f64>,
         features: ArrayView2<'_, f64>,
     ) -> Option<Self> {
-        let (weight, is_distance, finish) = match *kernel {
-            Kernel::Rbf { gamma } => (2.0 * gamma, true, Finish::Exp),
-            Kernel::Matern32 { gamma } => (2.0 * gamma, true, Finish::Matern32),
-            Kernel::Matern52 { gamma } => (2.0 * gamma, true, Finish::Matern52),
-            Kernel::Linear => (1.0, false, Finish::Identity),
-            Kernel::Polynomial { degree, gamma, offset } => {
-                (gamma, false, Finish::Power { degree, offset })
-            }
-            Kernel::Laplace { .. }
-            | Kernel::Scaled { .. }
-            | Kernel::Sum { .. }
-            | Kernel::Product { .. }
-            | Kernel::Anisotropic { .. }
-            | Kernel::Custom(_) => return None,
+        let (pairing, finish, weight) = simple(kernel)?;
+        let is_distance = match pairing {
+            Pairing::Squared => true,
+            Pairing::Inner => false,
+            Pairing::Absolute => return None,
         };
         let n = signals.nrows();
         let clipped = features.rows().into_iter().any(|z| map.is_clipped(z.iter()));

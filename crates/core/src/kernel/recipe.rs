@@ -9,6 +9,7 @@ use super::finish::Finish;
 use super::panels::Packing;
 use super::tile::Pairing;
 use ndarray::ArrayView2;
+use std::f64::consts::LOG2_E;
 use std::sync::Arc;
 
 /// A kernel made ready to pack samples for.
@@ -101,7 +102,8 @@ fn take_apart(kernel: &Kernel, inverse: &[f64], centre: &[f64], leaves: &mut Vec
         | Kernel::Polynomial { .. }
         | Kernel::Matern32 { .. }
         | Kernel::Matern52 { .. } => {
-            let (pairing, finish, scale) = simple(kernel);
+            let (pairing, finish, weight) = simple(kernel).expect("a simple kernel");
+            let scale = if pairing == Pairing::Absolute { weight } else { weight.sqrt() };
             let scale = inverse.iter().map(|inverse| scale * inverse).collect();
             leaves.push(Leaf::Packed(Packing::new((pairing, finish), scale, centre)));
             Operation::Leaf(leaves.len() - 1)
@@ -110,16 +112,22 @@ fn take_apart(kernel: &Kernel, inverse: &[f64], centre: &[f64], leaves: &mut Vec
     Node { weight: 1.0, operation }
 }
 
-/// What a simple kernel pairs, its last step, and the factor of its features.
-fn simple(kernel: &Kernel) -> (Pairing, Finish, f64) {
-    match *kernel {
-        Kernel::Rbf { gamma } => (Pairing::Squared, Finish::Exp, (2.0 * gamma).sqrt()),
-        Kernel::Matern32 { gamma } => (Pairing::Squared, Finish::Matern32, (2.0 * gamma).sqrt()),
-        Kernel::Matern52 { gamma } => (Pairing::Squared, Finish::Matern52, (2.0 * gamma).sqrt()),
-        Kernel::Laplace { gamma } => (Pairing::Absolute, Finish::Exp, gamma),
+/// What a simple kernel pairs, its last step, and the weight of what is paired. None for others.
+pub(super) fn simple(kernel: &Kernel) -> Option<(Pairing, Finish, f64)> {
+    let simple = match *kernel {
+        Kernel::Rbf { gamma } => (Pairing::Squared, Finish::Exp2, 2.0 * gamma * LOG2_E),
+        Kernel::Matern32 { gamma } => (Pairing::Squared, Finish::Matern32, 2.0 * gamma),
+        Kernel::Matern52 { gamma } => (Pairing::Squared, Finish::Matern52, 2.0 * gamma),
+        Kernel::Laplace { gamma } => (Pairing::Absolute, Finish::Exp2, gamma * LOG2_E),
         Kernel::Polynomial { degree, gamma, offset } => {
-            (Pairing::Inner, Finish::Power { degree, offset }, gamma.sqrt())
+            (Pairing::Inner, Finish::Power { degree, offset }, gamma)
         }
-        _ => (Pairing::Inner, Finish::Identity, 1.0),
-    }
+        Kernel::Linear => (Pairing::Inner, Finish::Identity, 1.0),
+        Kernel::Scaled { .. }
+        | Kernel::Sum { .. }
+        | Kernel::Product { .. }
+        | Kernel::Anisotropic { .. }
+        | Kernel::Custom(_) => return None,
+    };
+    Some(simple)
 }

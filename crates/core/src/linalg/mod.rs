@@ -1,6 +1,7 @@
-//! The arithmetic underneath: aligned memory, vector instructions, sums with a fixed order, dense factorisations.
+//! The arithmetic underneath: aligned memory, vector instructions and their exponential, sums with a fixed order, dense factorisations.
 
 pub(crate) mod aligned;
 pub(crate) mod dense;
+pub(crate) mod exp2;
 pub mod simd;
 pub(crate) mod sums;

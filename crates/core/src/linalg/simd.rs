@@ -3,11 +3,9 @@
 //! Enters: an operation written once against `Arch`. Leaves: the same operation compiled for AVX-512, for AVX2 with
 //! FMA and for any other processor, with `Isa::run` picking one. The portable path uses separate multiply and add:
 //! `mul_add` without the instruction is a library call and a hundred times slower.
-//!
-//! The exponential is a range reduction x = n ln 2 + r, |r| ≤ ln 2 / 2, a polynomial in r and an addition to the
-//! exponent field: no branches, no tables, about one unit in the last place.
 #![allow(unsafe_code)]
 
+use super::exp2::{self, Exp2Constants};
 use std::sync::OnceLock;
 
 /// Instruction sets with a code path of their own.
@@ -114,8 +112,8 @@ pub(crate) trait Lanes<T>: Copy + 'static {
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn abs(a: Self::V) -> Self::V;
     unsafe fn sqrt(a: Self::V) -> Self::V;
-    /// 2ⁿ where `biased` = n + 1.5·2^(mantissa bits), so that n sits in the low bits of its representation.
-    unsafe fn exp2_biased(biased: Self::V) -> Self::V;
+    /// a·2ⁿ, a normal number, where `biased` = n + 1.5·2^(mantissa bits), so that n sits in the low bits of its representation.
+    unsafe fn scale_by_power(a: Self::V, biased: Self::V) -> Self::V;
 }
 
 /// Numbers the kernels are computed in.
@@ -144,18 +142,7 @@ pub(crate) trait Widen: Copy + Send + Sync + 'static {
 pub(crate) trait Vectors: Element + Widen {
     type On<A: Arch>: Lanes<Self>;
     /// Coefficients of the exponential.
-    const EXP: ExpConstants<Self>;
-}
-
-pub(crate) struct ExpConstants<T: 'static> {
-    lowest: T,
-    log2_e: T,
-    bias: T,
-    ln2_hi: T,
-    ln2_lo: T,
-    /// Highest degree first, down to r².
-    polynomial: &'static [T],
-    one: T,
+    const EXP2: Exp2Constants<Self>;
 }
 
 impl Sealed for f32 {}
@@ -207,113 +194,12 @@ impl Widen for u16 {
 
 impl Vectors for f32 {
     type On<A: Arch> = A::F32;
-    const EXP: ExpConstants<f32> = ExpConstants {
-        lowest: -87.3,
-        log2_e: std::f32::consts::LOG2_E,
-        bias: 12_582_912.0,
-        ln2_hi: 0.693_359_4,
-        ln2_lo: -2.121_944_4e-4,
-        // Minimax on |r| ≤ ln2/2 (the classical single-precision set).
-        polynomial: &[
-            1.987_569_1e-4,
-            1.398_2e-3,
-            8.333_452e-3,
-            4.166_579_6e-2,
-            1.666_666_5e-1,
-            0.5,
-        ],
-        one: 1.0,
-    };
+    const EXP2: Exp2Constants<f32> = exp2::SINGLE;
 }
 
 impl Vectors for f64 {
     type On<A: Arch> = A::F64;
-    const EXP: ExpConstants<f64> = ExpConstants {
-        lowest: -708.3,
-        log2_e: std::f64::consts::LOG2_E,
-        bias: 6_755_399_441_055_744.0,
-        ln2_hi: 6.931_471_803_691_238e-1,
-        ln2_lo: 1.908_214_929_270_587_7e-10,
-        // (eʳ − 1 − r)/r² interpolated at ten Chebyshev points: eʳ to 1.6e-17 for |r| ≤ ln2/2.
-        polynomial: &[
-            2.510_038_549_551_032e-8,
-            2.762_008_844_540_974_6e-7,
-            2.755_726_845_999_706_4e-6,
-            2.480_152_129_595_437_6e-5,
-            1.984_126_986_305_361_8e-4,
-            1.388_888_891_721_371_7e-3,
-            8.333_333_333_330_062e-3,
-            4.166_666_666_662_413e-2,
-            1.666_666_666_666_666_9e-1,
-            5.000_000_000_000_001e-1,
-        ],
-        one: 1.0,
-    };
-}
-
-/// eˣ in every lane of several vectors, for x ≤ 88 (f32) or 709 (f64); below the range of normal numbers the smallest one. Side by
-/// side, because each is one long chain of dependent operations.
-///
-/// # Safety
-/// The processor must support `A`.
-#[inline(always)]
-pub(crate) unsafe fn exp_of<A: Arch, T: Vectors, const V: usize>(
-    x: [<T::On<A> as Lanes<T>>::V; V],
-) -> [<T::On<A> as Lanes<T>>::V; V] {
-    // SAFETY: arithmetic on vectors of the instruction set the caller vouches for.
-    unsafe {
-        let c = &T::EXP;
-        let splat = |value: T| T::On::<A>::splat(value);
-        let bias = splat(c.bias);
-        let x = x.map(|x| T::On::<A>::max(x, splat(c.lowest)));
-        let biased = x.map(|x| T::On::<A>::fma(x, splat(c.log2_e), bias));
-        let mut r = x;
-        for (r, &biased) in r.iter_mut().zip(&biased) {
-            let minus_n = T::On::<A>::sub(bias, biased);
-            *r = T::On::<A>::fma(minus_n, splat(c.ln2_hi), *r);
-            *r = T::On::<A>::fma(minus_n, splat(c.ln2_lo), *r);
-        }
-        let mut p = [splat(c.polynomial[0]); V];
-        for &coefficient in &c.polynomial[1..] {
-            let coefficient = splat(coefficient);
-            for (p, &r) in p.iter_mut().zip(&r) {
-                *p = T::On::<A>::fma(*p, r, coefficient);
-            }
-        }
-        for ((p, &r), &biased) in p.iter_mut().zip(&r).zip(&biased) {
-            let upto_linear = T::On::<A>::add(r, splat(c.one));
-            let value = T::On::<A>::fma(*p, T::On::<A>::mul(r, r), upto_linear);
-            *p = T::On::<A>::mul(value, T::On::<A>::exp2_biased(biased));
-        }
-        p
-    }
-}
-
-/// eˣ of `len` numbers, in place.
-///
-/// # Safety
-/// The processor must support `A`; `len` numbers from `values` on are valid, and a multiple of a vector's.
-#[inline(always)]
-pub(crate) unsafe fn exp_in_place<A: Arch, T: Vectors>(values: *mut T, len: usize) {
-    const TOGETHER: usize = 6;
-    let lanes = T::On::<A>::LANES;
-    let mut at = 0;
-    // SAFETY: at + vectors · lanes ≤ len throughout.
-    unsafe {
-        while at + TOGETHER * lanes <= len {
-            let x: [_; TOGETHER] =
-                std::array::from_fn(|v| T::On::<A>::load(values.add(at + v * lanes)));
-            for (v, value) in exp_of::<A, T, TOGETHER>(x).into_iter().enumerate() {
-                T::On::<A>::store(values.add(at + v * lanes), value);
-            }
-            at += TOGETHER * lanes;
-        }
-        while at < len {
-            let [value] = exp_of::<A, T, 1>([T::On::<A>::load(values.add(at))]);
-            T::On::<A>::store(values.add(at), value);
-            at += lanes;
-        }
-    }
+    const EXP2: Exp2Constants<f64> = exp2::DOUBLE;
 }
 
 /// Arrays of eight (f32) or four (f64) numbers.
@@ -337,7 +223,7 @@ impl Arch for Portable {
 }
 
 macro_rules! portable_lanes {
-    ($t:ty, $lanes:literal, $shift:literal, $one_bits:expr) => {
+    ($t:ty, $lanes:literal, $shift:literal) => {
         impl Lanes<$t> for Portable {
             type V = [$t; $lanes];
             const LANES: usize = $lanes;
@@ -388,16 +274,16 @@ macro_rules! portable_lanes {
                 std::array::from_fn(|i| a[i].sqrt())
             }
             #[inline(always)]
-            unsafe fn exp2_biased(biased: Self::V) -> Self::V {
+            unsafe fn scale_by_power(a: Self::V, biased: Self::V) -> Self::V {
                 std::array::from_fn(|i| {
-                    <$t>::from_bits((biased[i].to_bits() << $shift).wrapping_add($one_bits))
+                    <$t>::from_bits(a[i].to_bits().wrapping_add(biased[i].to_bits() << $shift))
                 })
             }
         }
     };
 }
-portable_lanes!(f32, 8, 23, 127 << 23);
-portable_lanes!(f64, 4, 52, 1023 << 52);
+portable_lanes!(f32, 8, 23);
+portable_lanes!(f64, 4, 52);
 
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "intrinsics are named by their instruction")]
@@ -466,7 +352,7 @@ mod x86 {
 
     macro_rules! x86_lanes {
         ($arch:ty, $t:ty, $v:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident, |$a:ident| $abs:expr, |$b:ident| $exp2:expr) => {
+         $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident, |$a:ident| $abs:expr, |$p:ident, $b:ident| $scaled:expr) => {
             // SAFETY (all): the instruction set and the pointers are the caller's promise, see `Lanes`.
             impl Lanes<$t> for $arch {
                 type V = $v;
@@ -516,8 +402,8 @@ mod x86 {
                     unsafe { $sqrt(a) }
                 }
                 #[inline(always)]
-                unsafe fn exp2_biased($b: $v) -> $v {
-                    unsafe { $exp2 }
+                unsafe fn scale_by_power($p: $v, $b: $v) -> $v {
+                    unsafe { $scaled }
                 }
             }
         };
@@ -539,9 +425,9 @@ mod x86 {
         _mm512_max_ps,
         _mm512_sqrt_ps,
         |a| _mm512_abs_ps(a),
-        |b| _mm512_castsi512_ps(_mm512_add_epi32(
-            _mm512_slli_epi32::<23>(_mm512_castps_si512(b)),
-            _mm512_set1_epi32(127 << 23)
+        |p, b| _mm512_castsi512_ps(_mm512_add_epi32(
+            _mm512_castps_si512(p),
+            _mm512_slli_epi32::<23>(_mm512_castps_si512(b))
         ))
     );
     x86_lanes!(
@@ -560,9 +446,9 @@ mod x86 {
         _mm512_max_pd,
         _mm512_sqrt_pd,
         |a| _mm512_abs_pd(a),
-        |b| _mm512_castsi512_pd(_mm512_add_epi64(
-            _mm512_slli_epi64::<52>(_mm512_castpd_si512(b)),
-            _mm512_set1_epi64(1023 << 52)
+        |p, b| _mm512_castsi512_pd(_mm512_add_epi64(
+            _mm512_castpd_si512(p),
+            _mm512_slli_epi64::<52>(_mm512_castpd_si512(b))
         ))
     );
     x86_lanes!(
@@ -581,9 +467,9 @@ mod x86 {
         _mm256_max_ps,
         _mm256_sqrt_ps,
         |a| _mm256_andnot_ps(_mm256_set1_ps(-0.0), a),
-        |b| _mm256_castsi256_ps(_mm256_add_epi32(
-            _mm256_slli_epi32::<23>(_mm256_castps_si256(b)),
-            _mm256_set1_epi32(127 << 23)
+        |p, b| _mm256_castsi256_ps(_mm256_add_epi32(
+            _mm256_castps_si256(p),
+            _mm256_slli_epi32::<23>(_mm256_castps_si256(b))
         ))
     );
     x86_lanes!(
@@ -602,14 +488,14 @@ mod x86 {
         _mm256_max_pd,
         _mm256_sqrt_pd,
         |a| _mm256_andnot_pd(_mm256_set1_pd(-0.0), a),
-        |b| _mm256_castsi256_pd(_mm256_add_epi64(
-            _mm256_slli_epi64::<52>(_mm256_castpd_si256(b)),
-            _mm256_set1_epi64x(1023 << 52)
+        |p, b| _mm256_castsi256_pd(_mm256_add_epi64(
+            _mm256_castpd_si256(p),
+            _mm256_slli_epi64::<52>(_mm256_castpd_si256(b))
         ))
     );
 }
 
-/// Sum of a vector's lanes, first to last.
+/// Sum of a vector's lanes: the halves are added until one is left.
 ///
 /// # Safety
 /// The processor must support the vector's instruction set.
@@ -618,54 +504,12 @@ pub(crate) unsafe fn sum_lanes<L: Lanes<f64>>(v: L::V) -> f64 {
     let mut lanes = [0.0; 8];
     // SAFETY: no instruction set here has more than eight lanes of f64.
     unsafe { L::store(lanes.as_mut_ptr(), v) };
-    lanes[..L::LANES].iter().sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Exp<'a, T>(&'a mut [T]);
-
-    impl<T: Vectors> Task for Exp<'_, T> {
-        type Out = ();
-        unsafe fn run<A: Arch>(self) {
-            assert!(self.0.len().is_multiple_of(T::On::<A>::LANES));
-            // SAFETY: the slice's own numbers.
-            unsafe { exp_in_place::<A, T>(self.0.as_mut_ptr(), self.0.len()) }
+    let mut half = L::LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
         }
+        half /= 2;
     }
-
-    fn worst_relative_error<T: Vectors>(isa: Isa, lowest: f64) -> f64 {
-        let x: Vec<T> = (0..16_000).map(|i| T::from_f64(lowest * i as f64 / 15_999.0)).collect();
-        let mut y = x.clone();
-        // SAFETY: `isa` comes from `available`.
-        unsafe { isa.run(Exp(&mut y)) };
-        x.iter()
-            .zip(&y)
-            .map(|(x, y)| (y.to_f64() / x.to_f64().exp() - 1.0).abs())
-            .fold(0.0, f64::max)
-    }
-
-    #[test]
-    fn exponential_is_accurate_on_every_instruction_set() {
-        for isa in Isa::available() {
-            let single = worst_relative_error::<f32>(isa, -80.0);
-            let double = worst_relative_error::<f64>(isa, -700.0);
-            assert!(single < 2e-7, "{isa:?} f32: {single:e}");
-            assert!(double < 5e-16, "{isa:?} f64: {double:e}");
-        }
-    }
-
-    #[test]
-    fn exponential_of_zero_is_one_and_of_minus_infinity_vanishes() {
-        for isa in Isa::available() {
-            let mut x = [f64::NEG_INFINITY; 16];
-            x[0] = 0.0;
-            // SAFETY: `isa` comes from `available`.
-            unsafe { isa.run(Exp(&mut x)) };
-            assert_eq!(x[0], 1.0);
-            assert!(x[1..].iter().all(|&v| (0.0..1e-300).contains(&v)), "{x:?}");
-        }
-    }
+    lanes[0]
 }
