@@ -114,10 +114,10 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Task for Pass<T, ROWS, COL
         // SAFETY: groups of vectors stay below n_vectors, groups of rows below n_rows.
         unsafe {
             while c < self.n_vectors {
+                // Sums, factors and vectors of four rows and three vectors are 31 registers: all that AVX-512 has.
                 c += match self.n_vectors - c {
                     1 => self.rows::<A, 1>(c),
-                    2 => self.rows::<A, 2>(c),
-                    4 | 7 | 8 | 10.. => self.rows::<A, 4>(c),
+                    2 | 4 => self.rows::<A, 2>(c),
                     _ => self.rows::<A, 3>(c),
                 };
             }
@@ -159,6 +159,15 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
             let at = |p: *const f64, k: usize, i: usize| p.wrapping_add((c + k) * BLOCK + i);
             let strip = self.strip.add(r * BLOCK);
             let mut acc = [[zero(); C]; R];
+            // Loaded before the loop: the compiler cannot know that nothing stored there changes them.
+            let mut w = [[zero(); C]; R];
+            if COLUMNS {
+                for (i, w) in w.iter_mut().enumerate() {
+                    for (k, w) in w.iter_mut().enumerate() {
+                        *w = A::F64::splat(*at(self.w, k, r + i));
+                    }
+                }
+            }
             let mut j = 0;
             while j < self.len {
                 let mut v = [zero(); C];
@@ -171,7 +180,7 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
                         y[k] = A::F64::load(at(self.y, k, j));
                     }
                 }
-                for (i, acc) in acc.iter_mut().enumerate() {
+                for (i, (acc, w)) in acc.iter_mut().zip(&w).enumerate() {
                     let value = T::load_wide::<A>(strip.add(i * BLOCK + j));
                     A::prefetch(strip.wrapping_add(i * BLOCK + j + STRIP * BLOCK));
                     for k in 0..C {
@@ -179,8 +188,7 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
                             acc[k] = A::F64::fma(value, v[k], acc[k]);
                         }
                         if COLUMNS {
-                            let w = A::F64::splat(*at(self.w, k, r + i));
-                            y[k] = A::F64::fma(value, w, y[k]);
+                            y[k] = A::F64::fma(value, w[k], y[k]);
                         }
                     }
                 }

@@ -15,7 +15,7 @@ pub(crate) struct Schedule {
 /// Tasks of a small and of a large matrix: enough for so many cores, and for balance on fewer.
 const TASKS: [usize; 2] = [16, 32];
 /// Tiles a task has at least: below, starting it costs more than it saves.
-const LEAST_TILES: usize = 4;
+const LEAST_TILES: usize = 3;
 /// Blocks from which on a matrix is large.
 const LARGE: usize = 64;
 
@@ -39,7 +39,12 @@ impl Schedule {
     /// Tasks for `n_blocks` blocks.
     pub(crate) fn n_tasks(n_blocks: usize) -> usize {
         let most = TASKS[usize::from(n_blocks >= LARGE)];
-        (Self::n_tiles(n_blocks) / LEAST_TILES).clamp(1, most)
+        match (Self::n_tiles(n_blocks) / LEAST_TILES).clamp(1, most) {
+            // So that two or four cores have equal shares.
+            3 => 2,
+            tasks @ 4.. => tasks / 4 * 4,
+            tasks => tasks,
+        }
     }
 
     /// Numbers of the tiles of `task`.

@@ -12,10 +12,11 @@ use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Arch, Isa, Task, Vectors, Widen};
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 const TILE: usize = BLOCK * BLOCK;
 /// What compact tiles have for a value of one.
@@ -27,7 +28,13 @@ pub(crate) struct Tiles<T> {
     schedule: Schedule,
     isa: Isa,
     held: Held<T>,
+    /// Buffers of the last product, for the next.
+    kept: Mutex<Vec<Aligned<f64>>>,
 }
+
+/// Most bytes that are kept for the next product: a small matrix is multiplied many times, and fresh memory would cost it a
+/// tenth of the time.
+const KEPT: usize = 4 << 20;
 
 /// Values in the order of the schedule's tiles.
 enum Held<T> {
@@ -49,7 +56,8 @@ impl<T: Vectors> Tiles<T> {
 
     fn from_samples(samples: Samples<T>, kind: OperatorKind, isa: Isa) -> Self {
         let schedule = Schedule::new(samples.n_blocks());
-        let mut tiles = Self { samples, schedule, isa, held: Held::Nothing };
+        let mut tiles =
+            Self { samples, schedule, isa, held: Held::Nothing, kept: Mutex::default() };
         tiles.held = match kind {
             OperatorKind::Tiled => Held::Nothing,
             OperatorKind::Stored => Held::Whole(tiles.all(|(rows, columns), tile| {
@@ -109,39 +117,55 @@ impl<T: Vectors> Tiles<T> {
 
     /// out = v·K. Each kernel value is computed or loaded once.
     pub(crate) fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
-        let (n_vectors, n_samples) = v.dim();
+        let n_vectors = v.nrows();
         let n_blocks = self.samples.n_blocks();
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one slice.
         let block_size = n_vectors * BLOCK;
-        let mut input = Aligned::zeros(n_blocks * block_size);
+        let mut buffers = self.buffers(Schedule::n_tasks(n_blocks) + 1, n_blocks * block_size);
+        let (input, outputs) = buffers.split_first_mut().expect("one more than tasks");
         let unit = if matches!(self.held, Held::Compact(_)) { 1.0 / FULL } else { 1.0 };
+        input[n_blocks.saturating_sub(1) * block_size..].fill(0.0);
         for (c, row) in v.rows().into_iter().enumerate() {
-            for (i, &value) in row.iter().enumerate() {
-                input[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = value * unit;
+            for (block, part) in row.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
+                let to = &mut input[block * block_size + c * BLOCK..][..part.len()];
+                to.iter_mut().zip(part).for_each(|(to, value)| *to = value * unit);
             }
         }
-        let partial: Vec<Aligned<f64>> = (0..Schedule::n_tasks(n_blocks))
-            .into_par_iter()
-            .map(|task| {
-                let mut output = Aligned::zeros(n_blocks * block_size);
-                for tile in self.schedule.task(task) {
-                    self.add_tile(tile, &input, &mut output, n_vectors);
-                }
-                output
-            })
-            .collect();
-        let mut output = Aligned::zeros(n_blocks * block_size);
-        output.par_chunks_mut(block_size).enumerate().for_each(|(block, sum)| {
-            for part in &partial {
+        outputs.par_iter_mut().enumerate().for_each(|(task, output)| {
+            output.fill(0.0);
+            for tile in self.schedule.task(task) {
+                self.add_tile(tile, input, output, n_vectors);
+            }
+        });
+        // The sum takes the place of the vectors.
+        input.par_chunks_mut(block_size).enumerate().for_each(|(block, sum)| {
+            sum.fill(0.0);
+            for part in &*outputs {
                 let part = &part[block * block_size..(block + 1) * block_size];
                 sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
             }
         });
-
         for (c, mut row) in out.rows_mut().into_iter().enumerate() {
-            for (i, value) in row.iter_mut().enumerate().take(n_samples) {
-                *value = output[i / BLOCK * block_size + c * BLOCK + i % BLOCK];
+            for (block, mut part) in row.axis_chunks_iter_mut(Axis(0), BLOCK).enumerate() {
+                let from = &input[block * block_size + c * BLOCK..];
+                part.iter_mut().zip(from).for_each(|(value, from)| *value = *from);
             }
+        }
+        self.keep(buffers);
+    }
+
+    /// `count` buffers of `len` numbers, with whatever the last product left in them.
+    fn buffers(&self, count: usize, len: usize) -> Vec<Aligned<f64>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == count && kept.first().is_some_and(|buffer| buffer.len() == len) {
+            return std::mem::take(&mut *kept);
+        }
+        (0..count).map(|_| Aligned::zeros(len)).collect()
+    }
+
+    fn keep(&self, buffers: Vec<Aligned<f64>>) {
+        if buffers.iter().map(|buffer| size_of_val(&**buffer)).sum::<usize>() <= KEPT {
+            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = buffers;
         }
     }
 
