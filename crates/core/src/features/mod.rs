@@ -49,7 +49,16 @@ impl Expansion {
         }
     }
 
-    #[inline(always)]
+    /// Each feature as a product of two of 1, s_0, s_1, …, by their numbers in this order.
+    fn factors(self, signal_dim: usize) -> Vec<(usize, usize)> {
+        match self {
+            Self::Raw => (1..=signal_dim).map(|i| (0, i)).collect(),
+            Self::Poly2 => {
+                (0..=signal_dim).flat_map(|i| (i..=signal_dim).map(move |j| (i, j))).collect()
+            }
+        }
+    }
+
     fn write(self, signal: ArrayView1<'_, f64>, out: &mut [f64]) {
         match self {
             Self::Raw => out.iter_mut().zip(signal).for_each(|(o, s)| *o = *s),
@@ -190,11 +199,15 @@ impl FeatureMap {
             });
         }
         check_finite("signals", signals)?;
-        let mut out = Array2::zeros((signals.nrows(), self.n_features()));
-        for (signal, mut row) in signals.rows().into_iter().zip(out.rows_mut()) {
-            let row = row.as_slice_mut().expect("a fresh array is in standard layout");
-            self.write(signal, row);
+        let n_features = self.n_features();
+        let mut out = Array2::zeros((signals.nrows(), n_features));
+        if n_features == 0 {
+            return Ok(out);
         }
+        let all = out.as_slice_mut().expect("a fresh array is in standard layout");
+        all.par_chunks_mut(n_features).with_min_len(ROWS / 4).enumerate().for_each(|(i, row)| {
+            self.write(signals.row(i), row);
+        });
         Ok(out)
     }
 
@@ -268,7 +281,7 @@ impl FeatureMap {
 }
 
 /// Rows whose moments are one task's.
-const ROWS: usize = 1024;
+const ROWS: usize = 512;
 /// Passes over all rows at most; nearly always one is enough.
 const PASSES: usize = 3;
 /// Square of the distance from the mean, in variances, from which moments are taken anew about the mean found.
@@ -280,31 +293,41 @@ fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
     signals.slice_move(s![..;step, ..])
 }
 
-/// Sums over some rows, as [`moments`] needs them. A task, so that its loops are vectors as wide as the processor has.
+/// Numbers summed side by side.
+const LANES: usize = 16;
+
+/// Sums over some rows, as [`moments`] needs them, feature by feature. A task, so that its loops are vectors as wide as the processor
+/// has.
 struct Sums<'a> {
-    expansion: Expansion,
-    rows: ArrayView2<'a, f64>,
-    weights: Option<&'a [f64]>,
+    /// What each feature is the product of: two columns.
+    factors: &'a [(usize, usize)],
+    /// One of `weights.len()`, a multiple of [`LANES`], after the other.
+    columns: &'a [f64],
+    weights: &'a [f64],
     about: &'a [f64],
-    /// Room for the features of one.
-    row: &'a mut [f64],
-    first: &'a mut [f64],
-    second: &'a mut [f64],
+    /// For each feature the sums of m − about and of its square.
+    out: &'a mut [(f64, f64)],
 }
 
 impl Task for Sums<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        for (at, signal) in self.rows.rows().into_iter().enumerate() {
-            let weight = self.weights.map_or(1.0, |weights| weights[at]);
-            self.expansion.write(signal, self.row);
-            let sums = self.first.iter_mut().zip(self.second.iter_mut());
-            for ((m, about), (first, second)) in self.row.iter().zip(self.about).zip(sums) {
-                let off = m - about;
-                *first += weight * off;
-                *second += weight * off * off;
+        let column = |c: usize| {
+            self.columns[c * self.weights.len()..(c + 1) * self.weights.len()].chunks_exact(LANES)
+        };
+        for ((&(a, b), &about), out) in self.factors.iter().zip(self.about).zip(self.out) {
+            let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
+            for ((a, b), weights) in column(a).zip(column(b)).zip(self.weights.chunks_exact(LANES))
+            {
+                for l in 0..LANES {
+                    let off = a[l] * b[l] - about;
+                    let weighted = weights[l] * off;
+                    first[l] += weighted;
+                    second[l] += weighted * off;
+                }
             }
+            *out = (first.iter().sum(), second.iter().sum());
         }
     }
 }
@@ -316,35 +339,43 @@ fn moments(
     weights: Option<&[f64]>,
     about: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
-    let n_features = about.len();
-    let zeros = || (vec![0.0; n_features], vec![0.0; n_features]);
-    let n_rows = signals.nrows();
-    let partial: Vec<(Vec<f64>, Vec<f64>)> = (0..n_rows.div_ceil(ROWS))
+    let (n_rows, signal_dim) = signals.dim();
+    let factors = expansion.factors(signal_dim);
+    let partial: Vec<Vec<(f64, f64)>> = (0..n_rows.div_ceil(ROWS))
         .into_par_iter()
         .map(|task| {
             let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
-            let (mut first, mut second) = zeros();
-            let sums = Sums {
-                expansion,
-                rows,
-                weights: weights.map(|weights| &weights[task * ROWS..]),
-                about,
-                row: &mut vec![0.0; n_features],
-                first: &mut first,
-                second: &mut second,
-            };
+            let len = rows.nrows().next_multiple_of(LANES);
+            // Ones, then the signals. What fills up has no weight.
+            let mut columns = vec![0.0; (1 + signal_dim) * len];
+            columns[..len].fill(1.0);
+            for (column, signal) in columns[len..].chunks_mut(len).zip(rows.columns()) {
+                column.iter_mut().zip(signal).for_each(|(to, s)| *to = *s);
+            }
+            let mut own = vec![0.0; len];
+            match weights {
+                Some(weights) => {
+                    own[..rows.nrows()].copy_from_slice(&weights[task * ROWS..][..rows.nrows()]);
+                }
+                None => own[..rows.nrows()].fill(1.0),
+            }
+            let mut out = vec![(0.0, 0.0); factors.len()];
+            let sums =
+                Sums { factors: &factors, columns: &columns, weights: &own, about, out: &mut out };
             // SAFETY: the instruction set was detected on this machine, and the task has no contract of its own.
             unsafe { Isa::detect().run(sums) }
-            (first, second)
+            out
         })
         .collect();
-    let (mut first, mut second) = zeros();
     let n = weights.map_or(n_rows as f64, |weights| weights.iter().sum());
-    for (part, squares) in partial {
-        first.iter_mut().zip(part).for_each(|(sum, part)| *sum += part / n);
-        second.iter_mut().zip(squares).for_each(|(sum, part)| *sum += part / n);
+    let mut means = vec![(0.0, 0.0); factors.len()];
+    for part in partial {
+        for ((first, second), (own, squares)) in means.iter_mut().zip(part) {
+            *first += own / n;
+            *second += squares / n;
+        }
     }
-    (first, second)
+    means.into_iter().unzip()
 }
 
 #[cfg(test)]

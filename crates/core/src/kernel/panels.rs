@@ -9,6 +9,7 @@ use super::tile::{Pairing, pair_strip};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Element, Isa, Vectors};
 use ndarray::{ArrayView1, ArrayView2};
+use rayon::prelude::*;
 use std::f64::consts::LOG2_E;
 
 /// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows in L1.
@@ -102,9 +103,18 @@ impl<T: Element> Panels<T> {
         let n_panels = n_samples.div_ceil(T::PANEL);
         let mut data = Aligned::zeros(n_panels * n_features * T::PANEL);
         let mut half_norms = Aligned::zeros(n_panels * T::PANEL);
-        for (i, row) in features.rows().into_iter().enumerate() {
-            let at = i / T::PANEL * n_features * T::PANEL + i % T::PANEL;
-            half_norms[i] = packing.write(row, T::PANEL, &mut data[at..]);
+        let write = |panel: usize, data: &mut [T], half_norms: &mut [T]| {
+            let rows = panel * T::PANEL..n_samples.min((panel + 1) * T::PANEL);
+            for (lane, (i, half_norm)) in rows.zip(half_norms).enumerate() {
+                *half_norm = packing.write(features.row(i), T::PANEL, &mut data[lane..]);
+            }
+        };
+        if n_features > 0 {
+            data.par_chunks_mut(n_features * T::PANEL)
+                .zip(half_norms.par_chunks_mut(T::PANEL))
+                .enumerate()
+                .with_min_len(4)
+                .for_each(|(panel, (data, half_norms))| write(panel, data, half_norms));
         }
         let heavy = heavy_panels(&packing, &half_norms);
         Self { packing, data, half_norms, heavy }

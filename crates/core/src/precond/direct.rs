@@ -13,8 +13,8 @@ use crate::error::{Error, KernelFault};
 use crate::kernel::clearly_negative;
 use crate::linalg::aligned::prefer_large_pages;
 use crate::linalg::dense::{
-    back_substitute, cholesky, cholesky_on_all_cores, cholesky_solve, forward_substitute,
-    inner_products,
+    back_substitute_on_all_cores, cholesky, cholesky_on_all_cores, cholesky_room, cholesky_solve,
+    forward_substitute_on_all_cores, inner_products,
 };
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
@@ -125,7 +125,7 @@ impl<'a> Direct<'a> {
         let n = n_samples;
         // L, at most all columns of L⁻¹ with their products, a factor of K_FF a dimension.
         let own = n_dimensions * (n - n / BORDERED).pow(2);
-        ((n * n + n * n + n * n / 2 + own) * size_of::<f64>()) as u64
+        ((n * n + n * n + n * n / 2 + own + cholesky_room(n)) * size_of::<f64>()) as u64
     }
 
     fn factor_free(&self, free: Vec<usize>) -> Result<Way, Error> {
@@ -162,21 +162,10 @@ impl<'a> Direct<'a> {
         }
         known.columns.resize((before + samples.len()) * n, 0.0);
         let (old, new) = known.columns.split_at_mut(before * n);
-        let factor = &self.factor;
-        new.par_chunks_mut(GROUP * n).zip(samples.par_chunks(GROUP)).for_each(
-            |(columns, samples)| {
-                // Above its own sample a column is zero, and samples are in order.
-                let first = samples[0];
-                let mut part = vec![0.0; samples.len() * (n - first)];
-                for (column, &i) in part.chunks_mut(n - first).zip(samples) {
-                    column[i - first] = 1.0;
-                }
-                forward_substitute(factor, n, first, &mut part, samples.len());
-                for (column, part) in columns.chunks_mut(n).zip(part.chunks(n - first)) {
-                    column[first..].copy_from_slice(part);
-                }
-            },
-        );
+        for (column, &i) in new.chunks_mut(n).zip(&samples) {
+            column[i] = 1.0;
+        }
+        forward_substitute_on_all_cores(&self.factor, n, new, &samples);
         let new = &*new;
         let rows: Vec<Vec<f64>> = new
             .par_chunks(GROUP * n)
@@ -211,7 +200,7 @@ impl Direct<'_> {
             return Vec::new();
         }
         let mut w: Vec<f64> = systems.iter().flat_map(|(_, v)| v.iter().copied()).collect();
-        forward_substitute(&self.factor, n, 0, &mut w, systems.len());
+        forward_substitute_on_all_cores(&self.factor, n, &mut w, &vec![0; systems.len()]);
         let taken: Vec<Vec<f64>> = w
             .par_chunks_mut(n)
             .zip(systems)
@@ -232,7 +221,7 @@ impl Direct<'_> {
                 t
             })
             .collect();
-        back_substitute(&self.factor, n, &mut w, systems.len());
+        back_substitute_on_all_cores(&self.factor, n, &mut w, systems.len());
         let masked = w.chunks(n).zip(systems).map(|(w, (j, _))| {
             let free = &self.dimensions[*j].free;
             w.iter().zip(free).map(|(w, free)| if *free { *w } else { 0.0 }).collect()
