@@ -2,6 +2,8 @@
 
 from markdown import best_dual, mebibytes, number, relative_excess, spread, times
 
+from sections.fits import argwhy_row, seconds, status
+
 HEADER = ["N", "program", "fit s", "whole process s", "peak RSS MiB", "(9)", "primal", "relative gap", "violation", "status", "slower"]
 SOLVERS = {"osqp": "OSQP, defaults", "osqp-1e-6": "OSQP, 1e-6", "clarabel": "Clarabel, defaults"}
 # Each solve has a time limit of its own (peers/reduced_qp.py); this is for what comes on top.
@@ -19,7 +21,7 @@ def measure(page, plan):
             for solver, runs in peers.items():
                 runs.append(plan.peer("reduced_qp.py", *plan.problem(n_samples), "--solver", solver, patience=PATIENCE))
         if fits:
-            rows.append(argwhy_row(n_samples, fits))
+            rows.append(argwhy_row(n_samples, fits, len(HEADER), "0", status(fits), "1×"))
         rows += [qp_row(n_samples, SOLVERS[solver], runs, fits) for solver, runs in peers.items()]
     page.table(HEADER, rows)
     page.paragraph(
@@ -32,26 +34,6 @@ def measure(page, plan):
         "eps_rel = 1e-6 and at most 100,000 iterations instead of 1e-3 and 4000: at its defaults OSQP leaves the limits by "
         "about 1e-3. At most 300 s a dimension."
     )
-
-
-def argwhy_row(n_samples, fits):
-    good = [f for f in fits if f.answer]
-    if not good:
-        return [n_samples, "argwhy fit", "–", "–", "–", "–", "–", "–", "–", fits[0].failure, "–"]
-    last = good[-1].answer
-    return [
-        n_samples,
-        "argwhy fit",
-        spread(seconds(fits)),
-        spread([f.wall for f in good]),
-        mebibytes([f.peak_bytes for f in good]),
-        number(last["objective"], 8),
-        number(last["primal"], 6),
-        number(last["relative_gap"], 2),
-        "0",
-        last["status"],
-        "1×",
-    ]
 
 
 def qp_row(n_samples, name, runs, fits):
@@ -72,7 +54,3 @@ def qp_row(n_samples, name, runs, fits):
         f"{last['status']}, {last['iterations']} iterations",
         times([r.answer["solve_seconds"] for r in good], seconds(fits)),
     ]
-
-
-def seconds(fits):
-    return [f.answer["seconds"] for f in fits if f.answer]

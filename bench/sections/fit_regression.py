@@ -3,6 +3,8 @@
 from markdown import best_dual, mebibytes, number, relative_excess, spread, times
 from plan import HELD_OUT
 
+from sections.fits import argwhy_row, seconds
+
 HEADER = [
     "N", "program", "fit s", "whole process s", "peak RSS MiB", "(9)", "primal", "relative gap", "beyond limits", "RMSE, new rows",
     "slower",
@@ -28,7 +30,7 @@ def measure(page, plan):
                 arguments = [*plan.problem(n_samples), "--dtype", dtype]
                 runs.append(plan.peer("kernel_ridge.py", *arguments, patience=RIDGE_PATIENCE))
         if fits:
-            rows.append(argwhy_row(plan, n_samples, fits))
+            rows.append(argwhy_row(n_samples, fits, len(HEADER), "–", argwhy_error(plan, n_samples), "1×"))
         for dtype, runs in ridges.items():
             rows.append(peer_row(plan, n_samples, f"KernelRidge, {dtype}", runs, fits, f"ridge-{n_samples}-{dtype}.npy"))
         for setting, name in (("matched", "SVR, C = 1/(2kN)"), ("default", "SVR, C = 1")):
@@ -49,27 +51,6 @@ def measure(page, plan):
         "data, which none was trained on; k is the paper's, for control, and not tuned for this error. *slower*: ratio of *fit "
         "s*."
     )
-
-
-def argwhy_row(plan, n_samples, fits):
-    good = [f for f in fits if f.answer]
-    if not good:
-        return [n_samples, "argwhy fit", "–", "–", "–", "–", "–", "–", fits[0].failure, "–", "–"]
-    last = good[-1].answer
-    status = "" if last["status"] == "solved" else f" ({last['status']})"
-    return [
-        n_samples,
-        "argwhy fit" + status,
-        spread(seconds(fits)),
-        spread([f.wall for f in good]),
-        mebibytes([f.peak_bytes for f in good]),
-        number(last["objective"], 8),
-        number(last["primal"], 6),
-        number(last["relative_gap"], 2),
-        "–",
-        argwhy_error(plan, n_samples),
-        "1×",
-    ]
 
 
 def argwhy_error(plan, n_samples):
@@ -106,7 +87,3 @@ def peer_row(plan, n_samples, name, runs, fits, coefficients):
         number(q.get("held_out_rmse"), 4),
         times([r.answer["fit_seconds"] for r in good], seconds(fits)),
     ]
-
-
-def seconds(fits):
-    return [f.answer["seconds"] for f in fits if f.answer]

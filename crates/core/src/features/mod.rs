@@ -11,7 +11,7 @@ pub use design::Design;
 
 use crate::dataset::check_finite;
 use crate::error::Error;
-use crate::linalg::simd::{Arch, Isa, Task};
+use crate::linalg::simd::{Arch, Isa, Lanes, Task, sum_lanes};
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -293,11 +293,10 @@ fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
     signals.slice_move(s![..;step, ..])
 }
 
-/// Numbers summed side by side.
+/// What the number of rows a task sums is filled up to: a multiple of every instruction set's vectors, two at a time.
 const LANES: usize = 16;
 
-/// Sums over some rows, as [`moments`] needs them, feature by feature. A task, so that its loops are vectors as wide as the processor
-/// has.
+/// Sums over some rows, as [`moments`] needs them, feature by feature.
 struct Sums<'a> {
     /// What each feature is the product of: two columns.
     factors: &'a [(usize, usize)],
@@ -313,21 +312,28 @@ impl Task for Sums<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        let column = |c: usize| {
-            self.columns[c * self.weights.len()..(c + 1) * self.weights.len()].chunks_exact(LANES)
-        };
+        let len = self.weights.len();
+        assert!(len.is_multiple_of(LANES));
+        let column = |c: usize| &self.columns[c * len..(c + 1) * len];
         for ((&(a, b), &about), out) in self.factors.iter().zip(self.about).zip(self.out) {
-            let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
-            for ((a, b), weights) in column(a).zip(column(b)).zip(self.weights.chunks_exact(LANES))
-            {
-                for l in 0..LANES {
-                    let off = a[l] * b[l] - about;
-                    let weighted = weights[l] * off;
-                    first[l] += weighted;
-                    second[l] += weighted * off;
+            let (a, b) = (column(a), column(b));
+            // SAFETY: the caller vouches for the instruction set; two vectors from `at` on are inside all three columns.
+            unsafe {
+                let about = A::F64::splat(about);
+                let (mut first, mut second) = ([A::F64::splat(0.0); 2], [A::F64::splat(0.0); 2]);
+                for at in (0..len).step_by(2 * A::F64::LANES) {
+                    for v in 0..2 {
+                        let load =
+                            |from: &[f64]| A::F64::load(from.as_ptr().add(at + v * A::F64::LANES));
+                        let off = A::F64::sub(A::F64::mul(load(a), load(b)), about);
+                        let weighted = A::F64::mul(load(self.weights), off);
+                        first[v] = A::F64::add(first[v], weighted);
+                        second[v] = A::F64::fma(weighted, off, second[v]);
+                    }
                 }
+                let total = |[a, b]: [_; 2]| sum_lanes::<A::F64>(A::F64::add(a, b));
+                *out = (total(first), total(second));
             }
-            *out = (first.iter().sum(), second.iter().sum());
         }
     }
 }
