@@ -93,11 +93,12 @@ impl<T: Vectors> Tiles<T> {
         Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE
     }
 
-    /// Bytes a product of `n_vectors` takes while it runs.
+    /// Bytes a product of `n_vectors` takes while it runs, and what the same matrix in the other precision may have kept.
     pub(crate) fn product_bytes(n_samples: usize, n_vectors: usize) -> u64 {
         let n_blocks = n_samples.div_ceil(BLOCK);
-        let copies = Schedule::n_tasks(n_blocks) + 2;
-        (copies * n_blocks * BLOCK * n_vectors * size_of::<f64>()) as u64
+        let copies = Schedule::n_tasks(n_blocks) + 1;
+        let own = copies * n_blocks * BLOCK * n_vectors * size_of::<f64>();
+        (own + own.min(KEPT)) as u64
     }
 
     fn compute(&self, block: usize, row: usize, columns: usize, out: &mut [T], spare: &mut [T]) {
