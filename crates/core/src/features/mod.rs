@@ -201,9 +201,6 @@ impl FeatureMap {
         check_finite("signals", signals)?;
         let n_features = self.n_features();
         let mut out = Array2::zeros((signals.nrows(), n_features));
-        if n_features == 0 {
-            return Ok(out);
-        }
         let all = out.as_slice_mut().expect("a fresh array is in standard layout");
         all.par_chunks_mut(n_features).with_min_len(ROWS / 4).enumerate().for_each(|(i, row)| {
             self.write(signals.row(i), row);

@@ -1,8 +1,9 @@
 //! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that what a simple kernel is a function of
 //! needs no multiplication beyond the inner product.
 //!
-//! Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. Laplacian: z ← γ(z − centre). Polynomial: z ← √γ z. RBF as
-//! Matérn, and like the Laplacian with γ log₂ e for γ, because their exponential has the base two. Length scales divide. Centring changes no distance and saves digits where the features sit far from zero.
+//! Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. RBF the same and Laplacian z ← γ(z − centre), both with γ log₂ e
+//! for γ, because their exponential has the base two. Polynomial: z ← √γ z. Length scales divide. Centring changes no distance and saves
+//! digits where the features sit far from zero.
 
 use super::finish::Finish;
 use super::tile::{Pairing, pair_strip};
@@ -103,19 +104,16 @@ impl<T: Element> Panels<T> {
         let n_panels = n_samples.div_ceil(T::PANEL);
         let mut data = Aligned::zeros(n_panels * n_features * T::PANEL);
         let mut half_norms = Aligned::zeros(n_panels * T::PANEL);
-        let write = |panel: usize, data: &mut [T], half_norms: &mut [T]| {
-            let rows = panel * T::PANEL..n_samples.min((panel + 1) * T::PANEL);
-            for (lane, (i, half_norm)) in rows.zip(half_norms).enumerate() {
-                *half_norm = packing.write(features.row(i), T::PANEL, &mut data[lane..]);
-            }
-        };
-        if n_features > 0 {
-            data.par_chunks_mut(n_features * T::PANEL)
-                .zip(half_norms.par_chunks_mut(T::PANEL))
-                .enumerate()
-                .with_min_len(4)
-                .for_each(|(panel, (data, half_norms))| write(panel, data, half_norms));
-        }
+        data.par_chunks_mut((n_features * T::PANEL).max(1))
+            .zip(half_norms.par_chunks_mut(T::PANEL))
+            .enumerate()
+            .with_min_len(4)
+            .for_each(|(panel, (data, half_norms))| {
+                let rows = panel * T::PANEL..n_samples.min((panel + 1) * T::PANEL);
+                for (lane, (i, half_norm)) in rows.zip(half_norms).enumerate() {
+                    *half_norm = packing.write(features.row(i), T::PANEL, &mut data[lane..]);
+                }
+            });
         let heavy = heavy_panels(&packing, &half_norms);
         Self { packing, data, half_norms, heavy }
     }
