@@ -30,7 +30,7 @@ def measure(page, plan):
         "and solution of all dimensions, kernel matrix and program ready before the clock starts. *peak RSS*: the whole "
         "process, making the matrix included. *(9)*: the value of the paper's (9) at the solution. *primal*: what training "
         "minimises, evaluated in float64 at the coefficients. *relative gap*: argwhy's certificate; for the peers primal "
-        "against argwhy's lower bound, never below what that leaves open. *violation*: limits exceeded by. *1e-6*: eps_abs = "
+        "against argwhy's lower bound, never below what that leaves open. *violation*: limits exceeded by (argwhy's responses are projections on the limits). *1e-6*: eps_abs = "
         "eps_rel = 1e-6 and at most 100,000 iterations instead of 1e-3 and 4000: at its defaults OSQP leaves the limits by "
         "about 1e-3. At most 300 s a dimension."
     )

@@ -33,7 +33,7 @@ def measure(page, plan):
         "in brackets SCS's own time, features ready. *peak RSS*: of the process, by the operating system. *(9)*: the optimal "
         "value of the paper's (9) as each program reports it. *primal*: what training minimises, evaluated in float64 at the "
         "coefficients each returns. *relative gap*: argwhy's certificate; for SCS its primal against argwhy's lower bound. "
-        "*violation*: limits exceeded by; smallest eigenvalue of a matrix constraint (corner 1) below zero by. *slower*: "
+        "*violation*: limits exceeded by (argwhy's responses are projections on the limits); smallest eigenvalue of a matrix constraint (corner 1) below zero by. *slower*: "
         "ratios of *fit s* and of whole processes, argwhy's with all rows of the file read and turned into features. SCS has "
         "CVXPY's default settings and at most 300 s; the redundant constraint Λ_i ⪰ 0, which costs it time, was left out."
     )

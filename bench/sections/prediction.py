@@ -1,6 +1,6 @@
 """Section 7: one decision, and ten thousand."""
 
-from markdown import number, spread, times
+from markdown import spread, times
 
 HEADER = ["program", "support", "one decision, p50 µs", "p99 µs", "slower: one", "batch, decisions a second", "slower: batch"]
 NAMES = {"features": "KernelRidge, features", "signals": "KernelRidge, signals", "quadprog": "rbf_kernel + quadprog"}
@@ -18,63 +18,34 @@ def measure(page, plan):
             ours.append(plan.runner.run([plan.argwhy, "bench", plan.model(n_samples), "--json"]))
         for way, runs in peers.items():
             runs.append(plan.peer("kernel_ridge_predict.py", *size, "--way", way))
-    double, single = speeds(ours, None), speeds(ours, "f32")
-    rows = []
-    if ours:
-        rows.append(argwhy_row("argwhy", ours, double, None))
-    if single["one"]:
-        rows.append(argwhy_row("argwhy, f32", ours, single, double))
-    for way, runs in peers.items():
-        rows.append(peer_row(NAMES[way], runs, double))
+    speed = speeds(ours)
+    rows = [argwhy_row(ours, speed)] if ours else []
+    rows += [peer_row(NAMES[way], runs, speed) for way, runs in peers.items()]
     page.table(HEADER, rows)
-    if double["one"]:
-        page.paragraph(ratios(double, single, peers))
+    if speed["one"]:
+        page.paragraph(ratios(speed, peers))
     page.paragraph(
         f"Models fitted on {n_samples} rows; {plan.sizes.repeats} processes of each in turn. *argwhy*: `argwhy bench MODEL`, "
-        "from the raw signal; *f32*: where it reports kernels in f32 with sums in f64. *features*: `KernelRidge.predict` on "
+        "from the raw signal, in f64. *features*: `KernelRidge.predict` on "
         "ready features, clipped to the limits. *signals*: the same from the raw signal (PolynomialFeatures, z-score, clip). "
         "*quadprog*: the paper's way, `rbf_kernel` for the row and a quadratic program for the limits, features ready. One "
         f"decision: {plan.sizes.prediction_calls} calls (argwhy: 5000). Batch: {plan.sizes.prediction_batch} rows in one call "
         "on all cores (argwhy: 10000; quadprog: one kernel call, then a program for each row), the best of each process, of 5 "
-        "by argwhy and of 3 by the peers. *slower*: than argwhy in f64."
+        "by argwhy and of 3 by the peers. *slower*: than argwhy."
     )
 
 
-def speeds(results, precision):
-    """Lists of p50, p99 and decisions a second in batches; empty where argwhy does not report that precision."""
-    found = {"one": [], "p99": [], "batch": []}
+def speeds(results):
+    """Lists of p50, p99 and decisions a second in batches."""
     names = {"one": "single_us_p50", "p99": "single_us_p99", "batch": "batch_per_second"}
-    for answer in (r.answer for r in results if r.answer):
-        for short, name in names.items():
-            value = field(answer, name, precision)
-            if value is not None:
-                found[short].append(value)
-    return found
+    return {short: [r.answer[name] for r in results if r.answer] for short, name in names.items()}
 
 
-def field(answer, name, precision):
-    """`single_us_p50`, in another precision `f32: {single_us_p50}`, `single_us_p50_f32` or `f32_single_us_p50`."""
-    if precision is None:
-        return answer.get(name)
-    inner = answer.get(precision)
-    if isinstance(inner, dict) and name in inner:
-        return inner[name]
-    return answer.get(f"{name}_{precision}", answer.get(f"{precision}_{name}"))
-
-
-def argwhy_row(name, results, speed, reference):
+def argwhy_row(results, speed):
     answered = [r.answer for r in results if r.answer]
     if not answered:
-        return [name, "–", "–", "–", "–", results[0].failure, "–"]
-    return [
-        name,
-        answered[-1].get("n_support"),
-        spread(speed["one"]),
-        spread(speed["p99"]),
-        times(speed["one"], reference["one"]) if reference else "1×",
-        spread(speed["batch"], 4),
-        times(reference["batch"], speed["batch"]) if reference else "1×",
-    ]
+        return ["argwhy", "–", "–", "–", "–", results[0].failure, "–"]
+    return ["argwhy", answered[-1]["n_support"], spread(speed["one"]), spread(speed["p99"]), "1×", spread(speed["batch"], 4), "1×"]
 
 
 def peer_row(name, runs, reference):
@@ -98,16 +69,11 @@ def rates(answers):
     return [1e6 / min(a["batch_us"]) for a in answers]
 
 
-def ratios(double, single, peers):
+def ratios(speed, peers):
     """The two comparisons people ask for, in words."""
     paper = [r.answer["single_us_p50"] for r in peers["quadprog"] if r.answer]
     batch = rates([r.answer for r in peers["features"] if r.answer])
-    parts = []
-    for name, speed in (("f64", double), ("f32", single)):
-        if speed["one"]:
-            parts.append(
-                f"in {name} one decision takes the paper's way {times(paper, speed['one'])} as long as argwhy, and a batch has "
-                f"{times(speed['batch'], batch)} the decisions a second of `KernelRidge.predict`"
-            )
-    text = "; ".join(parts)
-    return text[:1].upper() + text[1:] + "."
+    return (
+        f"In f64 one decision takes the paper's way {times(paper, speed['one'])} as long as argwhy, and a batch has "
+        f"{times(speed['batch'], batch)} the decisions a second of `KernelRidge.predict`."
+    )
