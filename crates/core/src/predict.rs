@@ -8,7 +8,7 @@ use crate::dataset::Constraints;
 use crate::decision_set::{DecisionSet, Prices, SampleSets};
 use crate::error::Error;
 use crate::features::FeatureMap;
-use crate::kernel::panels::{BLOCK, STRIP};
+use crate::kernel::layout::{BLOCK, STRIP};
 use crate::kernel::quadratic::{QuadraticRows, QuadraticSupport};
 use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};

@@ -5,7 +5,7 @@
 //! error in the distance squared enters κ no larger than it is.
 #![allow(unsafe_code)]
 
-use super::panels::BLOCK;
+use super::layout::BLOCK;
 use crate::linalg::exp2::{exp2_in_place, exp2_of};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
 use std::f64::consts::LOG2_E;

@@ -9,6 +9,7 @@
 mod check;
 mod custom;
 pub(crate) mod finish;
+pub(crate) mod layout;
 pub(crate) mod panels;
 pub(crate) mod quadratic;
 pub(crate) mod recipe;

@@ -6,6 +6,7 @@
 //! digits where the features sit far from zero.
 
 use super::finish::Finish;
+use super::layout::{BLOCK, Columns, Rows, STRIP};
 use super::tile::{Pairing, pair_strip};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Element, Isa, Vectors};
@@ -13,10 +14,6 @@ use ndarray::{ArrayView1, ArrayView2};
 use rayon::prelude::*;
 use std::f64::consts::LOG2_E;
 
-/// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows in L1.
-pub(crate) const BLOCK: usize = 240;
-/// Rows a strip holds.
-pub(crate) const STRIP: usize = 8;
 /// In f32, γ‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose too many digits.
 const HEAVY: f64 = 8.0;
 
@@ -193,23 +190,6 @@ impl<T: Element> Panels<T> {
 
 fn heavy_panels<T: Element>(packing: &Packing, half_norms: &[T]) -> Vec<bool> {
     half_norms.chunks(T::PANEL).map(|panel| panel.iter().any(|&h| packing.is_heavy(h))).collect()
-}
-
-/// The column side of a tile: whole panels.
-#[derive(Clone, Copy)]
-pub(crate) struct Columns<'a, T> {
-    pub(crate) panels: &'a [T],
-    pub(crate) half_norms: &'a [T],
-    pub(crate) heavy: &'a [bool],
-}
-
-/// The row side of a tile: eight samples, feature k of row r at `data[k·stride + r]`.
-#[derive(Clone, Copy)]
-pub(crate) struct Rows<'a, T> {
-    pub(crate) data: &'a [T],
-    pub(crate) stride: usize,
-    pub(crate) half_norms: &'a [T],
-    pub(crate) heavy: bool,
 }
 
 /// Room for eight rows that come from anywhere.

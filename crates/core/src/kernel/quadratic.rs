@@ -9,7 +9,7 @@
 
 use super::Kernel;
 use super::finish::Finish;
-use super::panels::{BLOCK, STRIP};
+use super::layout::{BLOCK, STRIP};
 use super::recipe::simple;
 use super::tile::Pairing;
 use crate::features::{Expansion, FeatureMap};

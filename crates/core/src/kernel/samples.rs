@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::Kernel;
-use super::panels::{self, BLOCK, Panels, STRIP};
+use super::layout::{BLOCK, STRIP};
+use super::panels::{self, Panels};
 use super::recipe::{Leaf, Node, Operation, Recipe};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};

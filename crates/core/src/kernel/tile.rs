@@ -6,7 +6,7 @@
 //! the number of rows computed beside it, so its bits do not depend on how work is cut up.
 #![allow(unsafe_code)]
 
-use super::panels::{BLOCK, Columns, Rows, STRIP};
+use super::layout::{BLOCK, Columns, Rows, STRIP};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
 
 /// What of two samples a simple kernel is a function of.

@@ -5,7 +5,7 @@
 //! for all of that.
 #![allow(unsafe_code)]
 
-use crate::kernel::panels::{BLOCK, STRIP};
+use crate::kernel::layout::{BLOCK, STRIP};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Widen, sum_lanes};
 
 /// sums\[c·BLOCK + r\] += Σ_j strip\[r·BLOCK + j\] · v\[c·BLOCK + j\] for r < n_rows, j < len.

@@ -7,7 +7,7 @@
 use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
 use super::kind::OperatorKind;
 use super::schedule::Schedule;
-use crate::kernel::panels::{BLOCK, STRIP};
+use crate::kernel::layout::{BLOCK, STRIP};
 use crate::kernel::recipe::Recipe;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;

@@ -6,7 +6,7 @@
 //! used as they are, the preconditioner stays symmetric and positive definite.
 
 use crate::error::Error;
-use crate::kernel::panels::BLOCK;
+use crate::kernel::layout::BLOCK;
 use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_product_rows, forward_substitute_rows};
 use crate::linalg::sums::sum_over;

@@ -7,7 +7,7 @@ use super::Preconditioner;
 use super::low_rank::LowRank;
 use crate::decision_set::Faces;
 use crate::error::Error;
-use crate::kernel::panels::{BLOCK, STRIP};
+use crate::kernel::layout::{BLOCK, STRIP};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_gram_columns, cholesky, cholesky_solve};
 use crate::linalg::simd::Isa;
