@@ -186,6 +186,17 @@ pub enum Error {
         /// Features.
         n_features: usize,
     },
+    /// Decisions whose squares leave the range of double precision.
+    #[error(
+        "decisions of dimension {dimension} reach {largest:e}: their squares leave the range of double precision; give them \
+         in another unit, so that the largest lies between 1e-120 and 1e120"
+    )]
+    DecisionRange {
+        /// The dimension.
+        dimension: usize,
+        /// Its largest decision.
+        largest: f64,
+    },
     /// Numbers overflowed or lost their meaning.
     #[error("{what}; try --precision f64, a larger regularization or normalised features")]
     Numerical {

@@ -499,7 +499,14 @@ mod tests {
         });
         let settings = FeatureSettings { clip, ..FeatureSettings::default() };
         let certificate =
-            Certificate { objective: 0.0, primal: 0.0, dual: 0.0, gap: 0.0, relative_gap: 0.0 };
+            Certificate {
+            objective: 0.0,
+            primal: 0.0,
+            dual: 0.0,
+            gap: 0.0,
+            relative_gap: 0.0,
+            rounding: 0.0,
+        };
         Model {
             features: FeatureMap::fit(settings, signals.view()).unwrap(),
             kernel,

@@ -27,6 +27,8 @@ pub(crate) struct Face {
     pub(crate) basis: Vec<f64>,
     /// Whether the interior-point method had to help.
     pub(crate) rescued: bool,
+    /// How far the decision's objective can be above the least, by rounding.
+    pub(crate) doubt: f64,
 }
 
 impl Face {
@@ -36,11 +38,12 @@ impl Face {
         (size_of::<Self>() + n * size_of::<u32>() + n * n * size_of::<f64>() + 32) as u64
     }
 
-    pub(super) fn of(solver: &ActiveSet) -> Self {
+    pub(super) fn of(solver: &ActiveSet, doubt: f64) -> Self {
         Self {
             working: solver.working_set().to_vec(),
             basis: solver.basis().to_vec(),
             rescued: solver.used_fallback(),
+            doubt,
         }
     }
 
@@ -85,6 +88,14 @@ impl Faces {
         match self {
             Self::Box(free) => free.view(),
             Self::Polyhedral(_) => unreachable!("asked of boxes only"),
+        }
+    }
+
+    /// How far each decision's objective can be above the least, by rounding; nothing for boxes, whose decisions are exact.
+    pub(crate) fn doubts(&self) -> Vec<f64> {
+        match self {
+            Self::Box(_) => Vec::new(),
+            Self::Polyhedral(faces) => faces.iter().map(|face| face.doubt).collect(),
         }
     }
 

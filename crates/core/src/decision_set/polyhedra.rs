@@ -18,6 +18,8 @@ pub struct Polyhedra {
     pub(super) n: usize,
     pub(super) equalities: usize,
     pub(super) labels: Vec<RowLabel>,
+    /// How many rows come before those of single dimensions.
+    pub(super) general: usize,
     /// Of length one, sample by sample or once, row by row.
     pub(super) rows: Vec<f64>,
     /// What each row was divided by.
@@ -38,6 +40,7 @@ impl Polyhedra {
         let count = |rows: Option<&Rows>| rows.map_or(0, |rows| rows.bound.ncols()) as u32;
         labels.extend((0..count(equalities)).map(RowLabel::Equality));
         labels.extend((0..count(inequalities)).map(RowLabel::Inequality));
+        let general = labels.len();
         for j in 0..n {
             let any = |limits: &[f64]| {
                 limits[j * boxes.width..(j + 1) * boxes.width].iter().any(|l| l.is_finite())
@@ -93,7 +96,7 @@ impl Polyhedra {
             }
         }
         let equalities = count(equalities) as usize;
-        Self { n, equalities, labels, rows, norms, limits, own_rows, own_limits }
+        Self { n, equalities, labels, general, rows, norms, limits, own_rows, own_limits }
     }
 
     /// Refuses empty sets, naming the first.
@@ -229,6 +232,27 @@ impl Polyhedra {
         Self { limits, own_limits: true, ..self.clone() }
     }
 
+    /// X(g) of sample `i`, in `solver`. Limits of single dimensions are met exactly, general rows to
+    /// [`qp::VIOLATION`] of the decision's size.
+    pub(super) fn solve(
+        &self,
+        i: usize,
+        solver: &mut ActiveSet,
+        desired: &[f64],
+        warm: &[u32],
+    ) -> Result<(), Error> {
+        let set = self.at(i);
+        solver.solve(set, desired, warm).map_err(|e| unsolved(i, &e))?;
+        for (label, limit) in self.labels.iter().zip(set.limits).skip(self.general) {
+            match label {
+                RowLabel::Lower(j) => solver.keep(*j as usize, -limit, f64::INFINITY),
+                RowLabel::Upper(j) => solver.keep(*j as usize, f64::NEG_INFINITY, *limit),
+                RowLabel::Equality(_) | RowLabel::Inequality(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Decides for every sample on what is desired there and reads something off each answer: `read` gets the sample, its g
     /// and the solver.
     pub(crate) fn visit<T: Send>(
@@ -251,7 +275,7 @@ impl Polyhedra {
                             *g = desired[[j, i]];
                         }
                         let warm = last.map_or(&[][..], |faces| faces.working(i));
-                        solver.solve(self.at(i), &g, warm).map_err(|e| unsolved(i, &e))?;
+                        self.solve(i, &mut solver, &g, warm)?;
                         Ok(read(i, &g, &solver))
                     })
                     .collect()
@@ -274,6 +298,6 @@ fn length(row: &[f64]) -> f64 {
     largest * row.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt()
 }
 
-pub(super) fn unsolved(row: usize, error: &QpError) -> Error {
+fn unsolved(row: usize, error: &QpError) -> Error {
     Error::Numerical { what: format!("the decision of row {row} was not found: {error}") }
 }

@@ -7,12 +7,12 @@ use super::boxes::Boxes;
 use super::faces::{Face, Faces};
 use super::label::RowLabel;
 use super::limits::BoxLimits;
-use super::polyhedra::{Polyhedra, unsolved};
+use super::polyhedra::Polyhedra;
 use super::prices::Prices;
 use crate::dataset::Constraints;
 use crate::error::Error;
 use crate::qp::{ActiveSet, Metric};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 
 /// A decision set for every sample.
 #[derive(Clone, Debug)]
@@ -59,6 +59,44 @@ impl SampleSets {
         match self {
             Self::Boxes(boxes) => boxes.n,
             Self::Polyhedra(polyhedra) => polyhedra.n,
+        }
+    }
+
+    /// Whether each dimension has limits of its own, and for Θ = I is a problem of its own.
+    pub fn is_separate(&self) -> bool {
+        matches!(self, Self::Boxes(_))
+    }
+
+    /// Every row of every sample's matrix, once where samples share it; none for boxes.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        let (rows, n) = match self {
+            Self::Boxes(boxes) => (&[][..], boxes.n),
+            Self::Polyhedra(polyhedra) => (&polyhedra.rows[..], polyhedra.n),
+        };
+        rows.chunks(n.max(1))
+    }
+
+    /// Whether an inequality holds sample `i`'s `decision`, of a box in dimension `j`: it is met up to `tolerance`.
+    pub(crate) fn is_on_limit(
+        &self,
+        j: usize,
+        i: usize,
+        decision: ArrayView1<'_, f64>,
+        tolerance: f64,
+    ) -> bool {
+        match self {
+            Self::Boxes(boxes) => {
+                let room = (decision[j] - boxes.lower(j, i)).min(boxes.upper(j, i) - decision[j]);
+                room <= tolerance
+            }
+            Self::Polyhedra(polyhedra) => {
+                let set = polyhedra.at(i);
+                let rows = set.rows.chunks(polyhedra.n).zip(set.limits).skip(set.equalities);
+                rows.into_iter().any(|(row, limit)| {
+                    let value: f64 = row.iter().zip(decision).map(|(a, u)| a * u).sum();
+                    limit - value <= tolerance
+                })
+            }
         }
     }
 
@@ -153,7 +191,7 @@ impl SampleSets {
             }
             Self::Polyhedra(polyhedra) => {
                 let mut solver = ActiveSet::new(&Metric::identity(polyhedra.n));
-                solver.solve(polyhedra.at(i), point, &[]).map_err(|e| unsolved(i, &e))?;
+                polyhedra.solve(i, &mut solver, point, &[])?;
                 point.copy_from_slice(solver.solution());
                 Ok(())
             }
@@ -168,7 +206,7 @@ impl SampleSets {
         desired: &mut [f64],
     ) -> Result<(), Error> {
         let Self::Polyhedra(polyhedra) = self else { return self.project(i, desired) };
-        solver.solve(polyhedra.at(i), desired, &[]).map_err(|e| unsolved(i, &e))?;
+        polyhedra.solve(i, solver, desired, &[])?;
         desired.copy_from_slice(solver.solution());
         Ok(())
     }
@@ -248,8 +286,9 @@ impl SampleSets {
                 Ok((decided, Faces::Box(free)))
             }
             Self::Polyhedra(polyhedra) => {
-                let seats = polyhedra.visit(metric, desired, last, |_, _, solver| {
-                    (solver.solution().to_vec(), Face::of(solver))
+                let seats = polyhedra.visit(metric, desired, last, |i, g, solver| {
+                    let doubt = solver.doubt(polyhedra.at(i), g);
+                    (solver.solution().to_vec(), Face::of(solver, doubt))
                 })?;
                 let mut decided = Array2::zeros(desired.dim());
                 let mut faces = Vec::with_capacity(seats.len());

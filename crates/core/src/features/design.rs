@@ -118,6 +118,26 @@ impl<'a> Design<'a> {
         out
     }
 
+    /// ‖φ_i‖ of every row. Cost: a pass.
+    pub(crate) fn lengths(&self) -> Vec<f64> {
+        let d = self.n_features();
+        let mut out = vec![0.0; self.n_samples()];
+        out.par_iter_mut().enumerate().with_min_len(CHUNK).for_each_init(
+            || vec![0.0; d],
+            |features, (i, length)| {
+                self.write(i, features);
+                *length = features.iter().map(|z| z * z).sum::<f64>().sqrt();
+            },
+        );
+        out
+    }
+
+    /// Additions behind an entry of [`transposed`](Self::transposed) at most.
+    pub(crate) fn chain(&self) -> usize {
+        let n = self.n_samples();
+        n.min(CHUNK) + TASK / CHUNK + n.div_ceil(TASK)
+    }
+
     /// EΦ, m × n_features, for `values` m × n_samples. Cost: a pass.
     pub fn transposed(&self, values: &Array2<f64>) -> Array2<f64> {
         let (d, m) = (self.n_features(), values.nrows());

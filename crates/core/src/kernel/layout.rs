@@ -12,6 +12,8 @@ pub(crate) struct Columns<'a, T> {
     pub(crate) panels: &'a [T],
     pub(crate) half_norms: &'a [T],
     pub(crate) heavy: &'a [bool],
+    /// One factor a feature, for pairings that take differences before they scale.
+    pub(crate) scale: &'a [T],
 }
 
 /// The row side of a tile: eight samples, feature k of row r at `data[k·stride + r]`.

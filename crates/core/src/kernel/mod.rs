@@ -13,6 +13,7 @@ pub(crate) mod layout;
 pub(crate) mod panels;
 pub(crate) mod quadratic;
 pub(crate) mod recipe;
+pub(crate) mod rounding;
 pub(crate) mod samples;
 pub(crate) mod tile;
 

@@ -35,14 +35,49 @@ impl Packing {
         centre: &[f64],
     ) -> Self {
         let centre = match pairing {
-            Pairing::Inner => vec![0.0; centre.len()],
             Pairing::Squared | Pairing::Absolute => centre.to_vec(),
+            Pairing::Inner | Pairing::ScaledSquared | Pairing::ScaledAbsolute => {
+                vec![0.0; centre.len()]
+            }
         };
         Self { pairing, finish, centre, scale }
     }
 
+    /// The same kernel with differences of features taken before anything is rounded: twice the work, and
+    /// right wherever the samples lie.
+    pub(super) fn by_differences(&self) -> Self {
+        let pairing = match self.pairing {
+            Pairing::Squared => Pairing::ScaledSquared,
+            Pairing::Absolute => Pairing::ScaledAbsolute,
+            other => other,
+        };
+        Self::new((pairing, self.finish), self.scale.clone(), &self.centre)
+    }
+
+    pub(super) fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
+    pub(super) fn finish(&self) -> Finish {
+        self.finish
+    }
+
+    /// What the packed numbers of a sample would be before they are rounded to a precision.
+    pub(super) fn packed<'a>(
+        &'a self,
+        features: ArrayView1<'a, f64>,
+    ) -> impl Iterator<Item = f64> + 'a {
+        let affine = self.centre.iter().zip(&self.scale);
+        features.into_iter().zip(affine).map(|(z, (c, scale))| (z - c) * scale)
+    }
+
     fn n_features(&self) -> usize {
         self.centre.len()
+    }
+
+    /// Whether features are packed as they are, to be scaled when a difference has been taken.
+    fn scales_differences(&self) -> bool {
+        matches!(self.pairing, Pairing::ScaledSquared | Pairing::ScaledAbsolute)
     }
 
     /// Whether a sample of this ½‖z‖² has a large norm.
@@ -60,9 +95,8 @@ impl Packing {
         columns: Columns<'_, T>,
         out: &mut [T],
     ) {
-        let n_features = self.n_features();
         let len = columns.half_norms.len();
-        pair_strip(isa, self.pairing, n_features, rows, n_rows, columns, out);
+        pair_strip(isa, self.pairing, rows, n_rows, columns, out);
         self.finish.run(isa, out, n_rows, len);
     }
 
@@ -73,10 +107,15 @@ impl Packing {
         stride: usize,
         out: &mut [T],
     ) -> T {
+        if self.scales_differences() {
+            for (k, z) in features.iter().enumerate() {
+                out[k * stride] = T::from_f64(*z);
+            }
+            return T::default();
+        }
         let mut half_norm = 0.0;
-        let affine = self.centre.iter().zip(&self.scale);
-        for (k, (z, (c, scale))) in features.iter().zip(affine).enumerate() {
-            let packed = T::from_f64((z - c) * scale);
+        for (k, packed) in self.packed(features).enumerate() {
+            let packed = T::from_f64(packed);
             half_norm += 0.5 * packed.to_f64() * packed.to_f64();
             out[k * stride] = packed;
         }
@@ -92,6 +131,8 @@ pub(crate) struct Panels<T> {
     half_norms: Aligned<T>,
     /// Whether a panel holds a sample with a large norm.
     heavy: Vec<bool>,
+    /// The packing's factors.
+    scale: Vec<T>,
 }
 
 impl<T: Element> Panels<T> {
@@ -112,7 +153,8 @@ impl<T: Element> Panels<T> {
                 }
             });
         let heavy = heavy_panels(&packing, &half_norms);
-        Self { packing, data, half_norms, heavy }
+        let scale = packing.scale.iter().map(|s| T::from_f64(*s)).collect();
+        Self { packing, data, half_norms, heavy, scale }
     }
 
     /// The listed samples, packed anew.
@@ -130,7 +172,8 @@ impl<T: Element> Panels<T> {
             half_norms[to] = self.half_norms[from];
         }
         let heavy = heavy_panels(&self.packing, &half_norms);
-        Self { packing: self.packing.clone(), data, half_norms, heavy }
+        let (packing, scale) = (self.packing.clone(), self.scale.clone());
+        Self { packing, data, half_norms, heavy, scale }
     }
 
     /// Bytes the panels of `n_samples` samples take.
@@ -152,6 +195,7 @@ impl<T: Element> Panels<T> {
             panels: &self.data[first * size..(first + n_panels) * size],
             half_norms: &self.half_norms[block * BLOCK..block * BLOCK + len],
             heavy: &self.heavy[first..first + n_panels],
+            scale: &self.scale,
         }
     }
 

@@ -78,7 +78,7 @@ impl QuadraticSupport {
         let is_distance = match pairing {
             Pairing::Squared => true,
             Pairing::Inner => false,
-            Pairing::Absolute => return None,
+            Pairing::Absolute | Pairing::ScaledSquared | Pairing::ScaledAbsolute => return None,
         };
         let n = signals.nrows();
         let clipped = features.rows().into_iter().any(|z| map.is_clipped(z.iter()));

@@ -57,6 +57,15 @@ impl Recipe {
         Self { leaves, root }
     }
 
+    /// The same kernel, every distance by differences of features that nothing has rounded before.
+    pub(crate) fn by_differences(&self) -> Self {
+        let leaves = self.leaves.iter().map(|leaf| match leaf {
+            Leaf::Packed(packing) => Leaf::Packed(packing.by_differences()),
+            Leaf::Custom(..) => leaf.clone(),
+        });
+        Self { leaves: leaves.collect(), root: self.root.clone() }
+    }
+
     /// Strips of values needed beside the one that is asked for.
     pub(super) fn n_spare(&self) -> usize {
         self.root.n_spare()

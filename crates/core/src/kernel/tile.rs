@@ -18,6 +18,11 @@ pub(crate) enum Pairing {
     Squared,
     /// −‖a − b‖₁.
     Absolute,
+    /// −½‖s(a − b)‖², s one factor a feature. Nothing is rounded before the difference is taken, so that
+    /// what comes out is right to some units of its own last place wherever the samples lie.
+    ScaledSquared,
+    /// −‖s(a − b)‖₁, likewise.
+    ScaledAbsolute,
 }
 
 /// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
@@ -27,26 +32,25 @@ const AHEAD: usize = 8;
 pub(crate) fn pair_strip<T: Vectors>(
     isa: Isa,
     pairing: Pairing,
-    n_features: usize,
     rows: Rows<'_, T>,
     n_rows: usize,
     columns: Columns<'_, T>,
     out: &mut [T],
 ) {
     let n_panels = columns.heavy.len();
+    let n_features = columns.scale.len();
     assert!((1..=STRIP).contains(&n_rows) && n_panels * T::PANEL <= BLOCK);
     assert!(rows.half_norms.len() == STRIP && columns.half_norms.len() == n_panels * T::PANEL);
     assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
-    let strip = Strip { pairing, n_features, rows, n_rows, columns, out: out.as_mut_ptr() };
+    let strip = Strip { pairing, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
     unsafe { isa.run(strip) }
 }
 
 struct Strip<'a, T> {
     pairing: Pairing,
-    n_features: usize,
     rows: Rows<'a, T>,
     n_rows: usize,
     columns: Columns<'a, T>,
@@ -64,6 +68,8 @@ impl<T: Vectors> Task for Strip<'_, T> {
                 Pairing::Squared => self.with_form::<A, Expansion>(),
                 Pairing::Absolute => self.with_form::<A, Absolute>(),
                 Pairing::Inner => self.with_form::<A, Inner>(),
+                Pairing::ScaledSquared => self.with_form::<A, ScaledSquared>(),
+                Pairing::ScaledAbsolute => self.with_form::<A, ScaledAbsolute>(),
             }
         }
     }
@@ -96,11 +102,12 @@ impl<T: Vectors> Strip<'_, T> {
 
     #[inline(always)]
     unsafe fn panel(&self, p: usize) -> Panel<T> {
-        let size = self.n_features * T::PANEL;
+        let size = self.columns.scale.len() * T::PANEL;
         // SAFETY: the caller's.
         unsafe {
             Panel {
-                n_features: self.n_features,
+                n_features: self.columns.scale.len(),
+                scale: self.columns.scale.as_ptr(),
                 rows: self.rows.data.as_ptr(),
                 stride: self.rows.stride,
                 columns: self.columns.panels.as_ptr().add(p * size),
@@ -115,6 +122,7 @@ impl<T: Vectors> Strip<'_, T> {
 /// Pointers into one panel's work.
 struct Panel<T> {
     n_features: usize,
+    scale: *const T,
     rows: *const T,
     stride: usize,
     columns: *const T,
@@ -177,11 +185,13 @@ impl<T: Vectors> Panel<T> {
             let mut acc = [[T::On::<A>::splat(T::default()); V]; P];
             for k in 0..self.n_features {
                 let a = T::On::<A>::splat(*self.rows.add(k * self.stride));
+                let scale = T::On::<A>::splat(*self.scale.add(k));
                 for (p, acc) in acc.iter_mut().enumerate() {
                     let column = columns.add(p * size + k * T::PANEL);
                     for (v, acc) in acc.iter_mut().enumerate() {
                         A::prefetch(column.wrapping_add(AHEAD * T::PANEL + v * lanes));
-                        *acc = F::step::<A>(*acc, a, T::On::<A>::load(column.add(v * lanes)));
+                        let b = T::On::<A>::load(column.add(v * lanes));
+                        *acc = F::step::<A>(*acc, a, b, scale);
                     }
                 }
             }
@@ -207,10 +217,11 @@ impl<T: Vectors> Panel<T> {
                 let column = self.columns.add(k * T::PANEL);
                 let b: [_; V] = std::array::from_fn(|v| T::On::<A>::load(column.add(v * lanes)));
                 let row = self.rows.add(k * self.stride + first);
+                let scale = T::On::<A>::splat(*self.scale.add(k));
                 for (r, acc) in acc.iter_mut().enumerate() {
                     let a = T::On::<A>::splat(*row.add(r));
                     for (acc, &b) in acc.iter_mut().zip(&b) {
-                        *acc = F::step::<A>(*acc, a, b);
+                        *acc = F::step::<A>(*acc, a, b, scale);
                     }
                 }
             }
@@ -235,7 +246,12 @@ type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
 trait Form<T: Vectors> {
     /// Whether samples with large norms need [`Differences`] instead.
     const LOSES_DIGITS: bool = false;
-    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T>;
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        scale: Vector<A, T>,
+    ) -> Vector<A, T>;
     #[inline(always)]
     unsafe fn total<A: Arch>(
         acc: Vector<A, T>,
@@ -252,6 +268,10 @@ struct Expansion;
 struct Differences;
 /// −Σ|a − b|.
 struct Absolute;
+/// −½Σ(s(a − b))².
+struct ScaledSquared;
+/// −Σ|s(a − b)|.
+struct ScaledAbsolute;
 /// aᵀb.
 struct Inner;
 
@@ -259,7 +279,12 @@ struct Inner;
 impl<T: Vectors> Form<T> for Expansion {
     const LOSES_DIGITS: bool = size_of::<T>() == 4;
     #[inline(always)]
-    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }
     }
     #[inline(always)]
@@ -277,7 +302,12 @@ impl<T: Vectors> Form<T> for Expansion {
 
 impl<T: Vectors> Form<T> for Differences {
     #[inline(always)]
-    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         unsafe {
             let difference = T::On::<A>::sub(a, b);
             T::On::<A>::fma(difference, difference, acc)
@@ -291,14 +321,58 @@ impl<T: Vectors> Form<T> for Differences {
 
 impl<T: Vectors> Form<T> for Absolute {
     #[inline(always)]
-    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         unsafe { T::On::<A>::sub(acc, T::On::<A>::abs(T::On::<A>::sub(a, b))) }
     }
 }
 
 impl<T: Vectors> Form<T> for Inner {
     #[inline(always)]
-    unsafe fn step<A: Arch>(acc: Vector<A, T>, a: Vector<A, T>, b: Vector<A, T>) -> Vector<A, T> {
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        _: Vector<A, T>,
+    ) -> Vector<A, T> {
         unsafe { T::On::<A>::fma(a, b, acc) }
+    }
+}
+
+impl<T: Vectors> Form<T> for ScaledSquared {
+    #[inline(always)]
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        scale: Vector<A, T>,
+    ) -> Vector<A, T> {
+        unsafe {
+            let difference = T::On::<A>::mul(scale, T::On::<A>::sub(a, b));
+            T::On::<A>::fma(difference, difference, acc)
+        }
+    }
+    #[inline(always)]
+    unsafe fn total<A: Arch>(acc: Vector<A, T>, _: Vector<A, T>, _: Vector<A, T>) -> Vector<A, T> {
+        unsafe { T::On::<A>::mul(acc, T::On::<A>::splat(T::from_f64(-0.5))) }
+    }
+}
+
+impl<T: Vectors> Form<T> for ScaledAbsolute {
+    #[inline(always)]
+    unsafe fn step<A: Arch>(
+        acc: Vector<A, T>,
+        a: Vector<A, T>,
+        b: Vector<A, T>,
+        scale: Vector<A, T>,
+    ) -> Vector<A, T> {
+        unsafe {
+            let difference = T::On::<A>::mul(scale, T::On::<A>::sub(a, b));
+            T::On::<A>::sub(acc, T::On::<A>::abs(difference))
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::kind::{OperatorKind, Precision};
 use super::tiles::Tiles;
 use crate::error::Error;
 use crate::kernel::recipe::Recipe;
+use crate::kernel::rounding::Rounded;
 use crate::kernel::samples::Samples;
 use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
@@ -18,6 +19,8 @@ pub struct HostOperator {
     exact: Option<Box<HostOperator>>,
     kernel: Kernel,
     diagonal: Vec<f64>,
+    /// Of exact products, see [`KernelOperator::rounding`].
+    rounding: Vec<f64>,
     /// Factors f of diag(f) K diag(f), where samples have weights.
     factors: Option<Vec<f64>>,
 }
@@ -45,7 +48,20 @@ impl HostOperator {
         precision: Precision,
         kind: OperatorKind,
     ) -> Result<Self, Error> {
-        Self::with_isa(features, kernel, precision, kind, Isa::detect())
+        Self::with_accuracy(features, kernel, precision, kind, ORDINARY_ACCURACY)
+    }
+
+    /// As [`new`](Self::new), with distances in f64 by differences, at twice the cost, where the faster way
+    /// would be off by more than `accuracy` on average; [`accuracy_for`](super::accuracy_for) says what a
+    /// certificate needs. Certificates are true either way: they count what rounding can have done.
+    pub fn with_accuracy(
+        features: ArrayView2<'_, f64>,
+        kernel: Kernel,
+        precision: Precision,
+        kind: OperatorKind,
+        accuracy: f64,
+    ) -> Result<Self, Error> {
+        Self::build(features, kernel, precision, kind, (accuracy, Isa::detect()))
     }
 
     /// As [`new`](Self::new) with an instruction set of one's choice, for comparing them.
@@ -55,6 +71,16 @@ impl HostOperator {
         precision: Precision,
         kind: OperatorKind,
         isa: Isa,
+    ) -> Result<Self, Error> {
+        Self::build(features, kernel, precision, kind, (ORDINARY_ACCURACY, isa))
+    }
+
+    fn build(
+        features: ArrayView2<'_, f64>,
+        kernel: Kernel,
+        precision: Precision,
+        kind: OperatorKind,
+        (accuracy, isa): (f64, Isa),
     ) -> Result<Self, Error> {
         kernel.validate_for(features.ncols())?;
         if features.nrows() == 0 {
@@ -69,22 +95,28 @@ impl HostOperator {
                 allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products",
             });
         }
-        let double = |recipe, kind| Self {
-            working: Working::Double(Tiles::new(recipe, features, kind, isa)),
+        let Rounded { recipe: exact, envelope, single_will_do } =
+            Rounded::new(&recipe, features, accuracy);
+        let double = |kind| Self {
+            working: Working::Double(Tiles::new(exact.clone(), features, kind, isa)),
             exact: None,
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
+            rounding: envelope.clone(),
             factors: None,
         };
         Ok(match working_precision(precision, kind) {
-            Precision::F32 => Self {
-                working: Working::Single(Tiles::new(recipe.clone(), features, kind, isa)),
-                exact: Some(Box::new(double(recipe, OperatorKind::Tiled))),
+            Precision::F32 if single_will_do => Self {
+                working: Working::Single(Tiles::new(recipe, features, kind, isa)),
+                exact: Some(Box::new(double(OperatorKind::Tiled))),
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
+                rounding: envelope.clone(),
                 factors: None,
             },
-            Precision::F64 => double(recipe, kind),
+            // Memory was promised for f32 values, so f64 ones are not kept.
+            Precision::F32 => double(OperatorKind::Tiled),
+            Precision::F64 => double(kind),
         })
     }
 
@@ -128,6 +160,7 @@ impl HostOperator {
                 .map(|exact| Box::new(exact.select(samples, OperatorKind::Tiled))),
             kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
+            rounding: samples.iter().map(|&i| self.rounding[i]).collect(),
             factors: self
                 .factors
                 .as_ref()
@@ -141,6 +174,9 @@ impl HostOperator {
         assert_eq!(weights.len(), self.diagonal.len(), "one weight a sample");
         self.exact = self.exact.map(|exact| Box::new(exact.with_weights(weights)));
         self.diagonal.iter_mut().zip(weights).for_each(|(d, w)| *d *= w);
+        // Factors are multiplied with before and after.
+        let twice = 1.0 + 1e-3;
+        self.rounding.iter_mut().zip(weights).for_each(|(r, w)| *r *= twice * w.sqrt());
         self.factors = Some(weights.iter().map(|w| w.sqrt()).collect());
         self
     }
@@ -176,6 +212,9 @@ impl HostOperator {
     }
 }
 
+/// What [`accuracy_for`](super::accuracy_for) says of k = 1e-6 and a tolerance of 1e-6.
+const ORDINARY_ACCURACY: f64 = 2e-11;
+
 /// Sixteen bits have no need of more than f32 before they are rounded.
 fn working_precision(precision: Precision, kind: OperatorKind) -> Precision {
     if kind == OperatorKind::Compact { Precision::F32 } else { precision }
@@ -195,6 +234,10 @@ impl KernelOperator for HostOperator {
         with_tiles!(self, tiles => tiles.apply(v.view(), out.view_mut()));
         self.weigh(out);
         Ok(())
+    }
+
+    fn rounding(&self) -> Vec<f64> {
+        self.rounding.clone()
     }
 
     fn exact(&self) -> &dyn KernelOperator {

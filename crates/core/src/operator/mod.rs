@@ -31,6 +31,9 @@ pub trait KernelOperator: Send + Sync {
     /// κ(z_i, z_i) for every sample.
     fn diagonal(&self) -> Vec<f64>;
 
+    /// How far an exact product can be off: entry i of v·K by r_i Σ_j r_j |v_j| at most, for the r returned.
+    fn rounding(&self) -> Vec<f64>;
+
     /// out = v·K with the kernel in working precision.
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;
 
@@ -66,4 +69,13 @@ pub trait KernelOperator: Send + Sync {
         samples: &[usize],
         kind: OperatorKind,
     ) -> Result<Box<dyn KernelOperator>, Error>;
+}
+
+/// What a kernel value may be off by on average for a certificate of relative gap `tol` to hold with
+/// `regularization` k, with room to spare.
+///
+/// Values off by ε move g by about E = ε N|α| = (ε/k)·|û − x|, and a gap by 2E|x − y| + 2E², where |x − y|² is
+/// no more than the gap: all of it stays below a tenth of tol·|û − x|², which is below tol·P, for ε/k ≤ √tol/50.
+pub fn accuracy_for(regularization: f64, tol: f64) -> f64 {
+    0.02 * regularization * tol.sqrt().min(1.0)
 }

@@ -167,6 +167,35 @@ impl ActiveSet {
         out[..basis.len()].copy_from_slice(basis);
     }
 
+    /// Moves entry `j` of the solution into [`low`, `high`], out of which only rounding can have taken it.
+    pub(crate) fn keep(&mut self, j: usize, low: f64, high: f64) {
+        self.solution[j] = self.solution[j].max(low).min(high);
+    }
+
+    /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven from the multipliers: with
+    /// s = 2(Θu − g) + Σ ν_i row_i, no more than Σ ν_i (limit_i − row_i u) + ‖s‖²/4 for Θ ⪰ I.
+    pub(crate) fn doubt(&self, set: Constraints<'_>, g: &[f64]) -> f64 {
+        let n = self.metric.dim();
+        let mut slope = vec![0.0; n];
+        self.metric.apply(&self.solution, &mut slope);
+        let mut size: f64 = slope.iter().zip(g).map(|(t, g)| t.abs() + g.abs()).sum();
+        slope.iter_mut().zip(g).for_each(|(s, g)| *s = 2.0 * (*s - g));
+        let length: f64 = self.solution.iter().map(|u| u.abs()).sum();
+        let mut slack = 0.0;
+        let units = (n + 4) as f64 * f64::EPSILON;
+        for (&row, nu) in self.working.iter().zip(&self.multipliers) {
+            let (row, limit) = (set.row(row as usize, n), set.limits[row as usize]);
+            slope.iter_mut().zip(row).for_each(|(s, a)| *s += nu * a);
+            size += nu.abs();
+            // A row of one entry is met exactly, or known to be met with room.
+            let single = row.iter().filter(|a| **a != 0.0).count() == 1;
+            let unknown = if single { 0.0 } else { units * (limit.abs() + length) };
+            slack += nu.abs() * ((limit - dot(row, &self.solution)).abs() + unknown);
+        }
+        let off = slope.iter().map(|s| s * s).sum::<f64>().sqrt() + units * size;
+        slack + off * off / 4.0
+    }
+
     /// Whether the last solution was found with the help of the interior-point method.
     pub fn used_fallback(&self) -> bool {
         self.used_fallback

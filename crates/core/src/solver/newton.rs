@@ -19,7 +19,7 @@ use crate::decision_set::{Boxes, Face, Polyhedra, Prices, SampleSets};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
-use crate::problem::{Certified, Decided, Problem, slice};
+use crate::problem::{Certified, Decided, Problem, Values, slice};
 use crate::random::stream;
 use ndarray::{Array2, ArrayView2, concatenate, s};
 use rayon::prelude::*;
@@ -483,13 +483,14 @@ impl Newton<'_> {
     ) -> Result<Iteration, Error> {
         let problem = self.problem;
         let decided = &point.decided;
-        let mut gap = problem.mean_gap(responses, &point.desired, &decided.decisions);
+        let mut gap = problem.gaps(responses, &point.desired, &decided.decisions);
         if let Some((offset, image)) = offset {
-            let norm = crate::linalg::sums::dot(slice(offset), slice(image));
-            gap += problem.regularization() * norm.max(0.0);
+            let norms = problem.squared_norms(offset, image);
+            gap.iter_mut().zip(norms).for_each(|(gap, norm)| *gap += norm.max(0.0));
         }
-        let primal = problem.primal(&point.coefficients, &point.desired, &decided.decisions);
-        let dual = primal - gap;
+        let primal = problem.primals(&point.coefficients, &point.desired, &decided.decisions);
+        let values = Values::below(primal, gap);
+        let (primal, dual, gap) = (values.total_primal(), values.total_dual(), values.total_gap());
         if !(primal.is_finite() && gap.is_finite()) {
             return Err(Error::Numerical { what: format!("the objective overflowed ({primal})") });
         }
@@ -499,7 +500,7 @@ impl Newton<'_> {
             primal,
             dual,
             gap,
-            relative_gap: problem.relative(gap, primal, dual),
+            relative_gap: problem.relative_gap(&values)?,
             violation: self.violation(responses, decided),
             free: decided.faces.free_share(problem.decision_dim()),
             exact: self.operator.is_exact(),

@@ -17,10 +17,11 @@ use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::{Iteration, Observer};
 use super::outcome::{LearnedTheta, Outcome, Status};
 use crate::error::Error;
-use crate::linalg::dense::eigen;
 use crate::operator::KernelOperator;
 use crate::precond::Preconditioner;
-use crate::problem::{Certificate, Certified, Decided, Problem};
+use crate::problem::{
+    Certificate, Certified, Decided, Problem, ThetaBound, at_least_identity, square,
+};
 use crate::qp::Metric;
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -100,64 +101,10 @@ pub fn check_precision(problem: &Problem) -> Result<(), Error> {
 struct Step {
     theta: Array2<f64>,
     inner: Certified,
-    bound: Bound,
-    /// k‖Θ‖² + P_Θ(α).
-    primal: f64,
-    gap: f64,
+    bound: ThetaBound,
     products: usize,
     rescued: usize,
     status: Status,
-}
-
-/// The lower bound of feasible responses.
-struct Bound {
-    b: Array2<f64>,
-    theta_x: Array2<f64>,
-    multiplier: Array2<f64>,
-    dual: f64,
-}
-
-impl Bound {
-    fn new(problem: &Problem, inner: &Certified, energy: f64) -> Result<Self, Error> {
-        let k = problem.regularization();
-        let b = second_moment(problem.decisions().to_owned(), problem)
-            - second_moment(inner.responses.clone(), problem);
-        let theta_x = at_least_identity(&(&b / (-2.0 * k)))?;
-        let multiplier = &theta_x * (2.0 * k) + &b;
-        let dual = k * square(&theta_x) + (&theta_x * &b).sum() - energy;
-        Ok(Self { b, theta_x, multiplier, dual })
-    }
-}
-
-/// mean vvᵀ.
-fn second_moment(v: Array2<f64>, problem: &Problem) -> Array2<f64> {
-    v.dot(&v.t()) / problem.total()
-}
-
-fn square(a: &Array2<f64>) -> f64 {
-    a.iter().map(|v| v * v).sum()
-}
-
-/// The nearest matrix with no eigenvalue below one.
-fn at_least_identity(a: &Array2<f64>) -> Result<Array2<f64>, Error> {
-    let n = a.nrows();
-    let symmetric = (a + &a.t()) / 2.0;
-    let flat: Vec<f64> = symmetric.iter().copied().collect();
-    let lost =
-        || Error::Numerical { what: "the eigenvalues of theta_uu were not found".to_owned() };
-    let (vectors, values) = eigen(&flat, n).ok_or_else(lost)?;
-    if values.iter().any(|e| !e.is_finite()) {
-        return Err(lost());
-    }
-    let mut out = Array2::eye(n);
-    for (column, e) in vectors.chunks(n).zip(values).filter(|(_, e)| *e > 1.0) {
-        for i in 0..n {
-            for j in 0..n {
-                out[[i, j]] += (e - 1.0) * column[i] * column[j];
-            }
-        }
-    }
-    Ok(out)
 }
 
 impl Step {
@@ -175,47 +122,28 @@ impl Step {
         let answer = Answer::Coefficients;
         let outcome =
             newton::solve_from(problem, operator, &own, seed, start, answer, &mut *clock)?;
-        Self::new(problem, Array2::eye(problem.decision_dim()), outcome)
+        Self::new(problem, outcome)
     }
 
-    fn new(problem: &Problem, theta: Array2<f64>, outcome: Outcome) -> Result<Self, Error> {
-        let k = problem.regularization();
-        let certificate = outcome.certified.certificate;
-        // D_Θ(x) = Tr(ΘB(x)) − energy.
-        let b = second_moment(problem.decisions().to_owned(), problem)
-            - second_moment(outcome.certified.responses.clone(), problem);
-        let energy = (&theta * &b).sum() - certificate.dual;
-        let bound = Bound::new(problem, &outcome.certified, energy)?;
-        let identity = Array2::<f64>::eye(theta.nrows());
-        let slack = ((&theta - &identity) * &bound.multiplier).sum().max(0.0);
-        let gap = certificate.gap + k * square(&(&theta - &bound.theta_x)) + slack;
+    /// `problem` has the Θ that the outcome is of.
+    fn new(problem: &Problem, outcome: Outcome) -> Result<Self, Error> {
         Ok(Self {
-            primal: k * square(&theta) + certificate.primal,
-            theta,
+            theta: problem.metric().theta().to_owned(),
+            bound: problem.certify_theta(&outcome.certified)?,
             inner: outcome.certified,
-            bound,
-            gap,
             products: outcome.kernel_products,
             rescued: outcome.rescued_decisions,
             status: outcome.status,
         })
     }
 
-    fn certificate(&self, problem: &Problem) -> Certificate {
-        let (primal, dual) = (self.primal, self.primal - self.gap);
-        Certificate {
-            // The minimum of [KIO 6] is minus the saddle value.
-            objective: -self.bound.dual,
-            primal,
-            dual,
-            gap: self.gap,
-            relative_gap: problem.relative(self.gap, primal, dual),
-        }
+    fn certificate(&self) -> Certificate {
+        self.bound.certificate
     }
 
     /// How far Θ can be from the optimal one.
     fn uncertainty(&self, problem: &Problem) -> f64 {
-        (self.gap / problem.regularization()).sqrt()
+        self.certificate().theta_bound(problem.regularization())
     }
 }
 
@@ -246,7 +174,7 @@ impl Learner<'_> {
         // Built when it is first needed, then kept: it follows the faces.
         let mut parts: Option<(&dyn KernelOperator, Box<dyn Preconditioner + '_>)> = None;
         let status = loop {
-            let relative = best.certificate(problem).relative_gap;
+            let relative = best.certificate().relative_gap;
             let solved = relative <= settings.tol;
             let sure = best.uncertainty(problem) <= THETA_TOL * square(&best.theta).sqrt();
             if solved && sure {
@@ -291,8 +219,8 @@ impl Learner<'_> {
                 };
             };
             rescued += next.rescued;
-            let progress = next.gap < 0.5 * best.gap;
-            if next.gap < best.gap || !solved {
+            let progress = next.certificate().gap < 0.5 * best.certificate().gap;
+            if next.certificate().gap < best.certificate().gap || !solved {
                 best = next;
             }
             self.tell(&best, iterations, products, clock)?;
@@ -300,7 +228,7 @@ impl Learner<'_> {
                 break Status::Solved;
             }
         };
-        let certificate = best.certificate(problem);
+        let certificate = best.certificate();
         Ok(Outcome {
             certified: Certified { certificate, ..best.inner },
             theta: Some(LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier }),
@@ -321,7 +249,7 @@ impl Learner<'_> {
         kernel_products: usize,
         clock: &mut Clock<'_>,
     ) -> Result<(), Error> {
-        let c = step.certificate(self.problem);
+        let c = step.certificate();
         let problem = self.problem.clone().with_theta(Metric::new(step.theta.view())?);
         let decided = problem.decide(&step.inner.desired, None)?;
         let responses = step.inner.responses.view();
@@ -386,13 +314,14 @@ impl Learner<'_> {
             let mut inner_clock = Clock::new(None, &mut *clock);
             let outcome =
                 newton::solve_with(&problem, parts, &tools.own, start, answer, &mut inner_clock)?;
-            let step = Step::new(&problem, theta, outcome)?;
+            let step = Step::new(&problem, outcome)?;
             products += step.products;
             // Inner solutions are inexact: what their gaps allow counts as a decrease.
             let allowed =
                 ARMIJO * t * slope + step.inner.certificate.gap + at.inner.certificate.gap;
             let stopped = matches!(step.status, Status::Interrupted | Status::TimeLimit);
-            if step.primal <= at.primal + allowed || step.gap < at.gap || stopped {
+            let (new, old) = (step.certificate(), at.certificate());
+            if new.primal <= old.primal + allowed || new.gap < old.gap || stopped {
                 return Ok((Some(step), products));
             }
             t *= 0.5;

@@ -29,6 +29,7 @@ use hessian::Hessian;
 use line::Line;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 
 /// How far and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +97,15 @@ pub fn solve(
     let mut clock = Clock::new(settings.time_limit, observer);
     let design = design.with_factors(problem.roots());
     let hessian = Hessian::new(&design, problem);
-    let primal = Primal { problem, design, settings, hessian, iterations: 0, rescued: 0 };
+    let primal = Primal {
+        problem,
+        design,
+        settings,
+        hessian,
+        lengths: OnceCell::new(),
+        iterations: 0,
+        rescued: 0,
+    };
     primal.run(&mut clock)?.finished(problem)
 }
 
@@ -116,6 +125,8 @@ struct Primal<'a> {
     design: Design<'a>,
     settings: &'a PrimalSettings,
     hessian: Hessian,
+    /// ‖φ_i‖, once they are asked for.
+    lengths: OnceCell<Vec<f64>>,
     iterations: usize,
     /// Decisions that the small quadratic programs' fallback had to find.
     rescued: usize,
@@ -151,13 +162,13 @@ impl Primal<'_> {
         let (gap, lowest) = (f64::INFINITY, f64::INFINITY);
         let mut progress = Progress { weights, gap, lowest, idle: 0 };
         let (status, point) = loop {
-            let certificate = self.certificate(&point)?;
+            let certificate = self.measure(&point)?;
             clock.tell(&self.told(&point, &certificate, clock.seconds()));
             let moves = progress.note(&point, &certificate);
             if certificate.relative_gap <= self.settings.tol {
                 // Steps carry g by updates; what is returned is recomputed from V.
                 point = self.at(point.weights)?;
-                if self.certificate(&point)?.relative_gap <= self.settings.tol {
+                if self.certificate(&point)?.0.relative_gap <= self.settings.tol {
                     break (Status::Solved, point);
                 }
             }
@@ -175,7 +186,7 @@ impl Primal<'_> {
             }
             point = self.step(point)?;
         };
-        let certificate = self.certificate(&point)?;
+        let (certificate, relative_rounding) = self.certificate(&point)?;
         // A point that was recomputed may have reached what its updates had not.
         let solved = certificate.relative_gap <= self.settings.tol;
         let status = if solved { Status::Solved } else { status };
@@ -183,7 +194,13 @@ impl Primal<'_> {
         let responses = decided.decisions;
         let coefficients = self.problem.coefficients(responses.view());
         Ok(Outcome {
-            certified: Certified { responses, coefficients, desired, certificate },
+            certified: Certified {
+                responses,
+                coefficients,
+                desired,
+                certificate,
+                relative_rounding,
+            },
             weights: Some(weights),
             theta: None,
             prices: Prices::default(),
@@ -215,14 +232,24 @@ impl Primal<'_> {
         self.design.transposed(residual) / self.problem.ridge()
     }
 
-    fn certificate(&self, point: &Point) -> Result<Certificate, Error> {
+    /// The certificate as it looks on the way: without what rounding may hide.
+    fn measure(&self, point: &Point) -> Result<Certificate, Error> {
+        Ok(self.certificate_with(point, &vec![0.0; self.problem.n_samples()])?.0)
+    }
+
+    /// The certificate, and the part of its relative gap that is a bound on rounding. Cost: a pass the first time.
+    fn certificate(&self, point: &Point) -> Result<(Certificate, f64), Error> {
+        self.certificate_with(point, self.lengths.get_or_init(|| self.design.lengths()))
+    }
+
+    fn certificate_with(
+        &self,
+        point: &Point,
+        lengths: &[f64],
+    ) -> Result<(Certificate, f64), Error> {
         let Point { weights, own, desired, decided } = point;
-        let c = self.problem.certificate_of_weights(weights, own, desired, &decided.decisions);
-        if c.gap.is_finite() && c.primal.is_finite() {
-            return Ok(c);
-        }
-        let what = format!("the objective overflowed (primal {}, gap {})", c.primal, c.gap);
-        Err(Error::Numerical { what })
+        let chain = self.design.chain();
+        self.problem.certificate_of_weights((weights, own), desired, decided, (lengths, chain))
     }
 
     fn told(&self, point: &Point, c: &Certificate, seconds: f64) -> Iteration {

@@ -18,7 +18,7 @@ use super::outcome::{Outcome, Status};
 use crate::decision_set::Prices;
 use crate::error::Error;
 use crate::operator::{KernelOperator, OperatorKind};
-use crate::problem::{Certificate, Decided, Problem};
+use crate::problem::{Decided, Problem, Values};
 use crate::random::stream;
 use ndarray::{Array2, Axis};
 use selection::Selector;
@@ -117,8 +117,8 @@ impl Sso<'_> {
                     // Alone: the others' coefficients count as zero.
                     self.coefficients.fill(0.0);
                     self.desired.fill(0.0);
-                    let scale = self.problem.mean_square();
-                    let Some(block) = self.solve_block(&samples, scale, clock)? else {
+                    let scales = self.problem.mean_squares();
+                    let Some(block) = self.solve_block(&samples, scales, clock)? else {
                         (self.coefficients, self.desired, self.decided) = start;
                         return Ok(false);
                     };
@@ -157,8 +157,8 @@ impl Sso<'_> {
         Ok(())
     }
 
-    fn certificate(&self) -> Certificate {
-        self.problem.certificate(
+    fn values(&self) -> (Values, f64) {
+        self.problem.values(
             &self.responses,
             &self.coefficients,
             &self.desired,
@@ -178,9 +178,10 @@ impl Sso<'_> {
         let mut idle = 0;
         let (mut iteration, mut block) = (0, None);
         let status = loop {
-            let certificate = self.certificate();
-            self.tell(iteration, block, &certificate, clock);
-            if certificate.relative_gap <= self.settings.tol {
+            let (values, objective) = self.values();
+            let relative_gap = self.problem.relative_gap(&values)?;
+            self.tell(iteration, block, (&values, objective, relative_gap), clock);
+            if relative_gap <= self.settings.tol {
                 break Status::Solved;
             }
             if !started || clock.poll() {
@@ -190,10 +191,11 @@ impl Sso<'_> {
                 break Status::MaxIterations;
             }
             // The gap may rise for many blocks while the objective falls, and near the end falls when the objective no longer can.
-            let rounding = 4.0 * f64::EPSILON * certificate.objective.abs();
-            let falls = certificate.gap < best.0 || certificate.objective < best.1 - rounding;
+            let rounding = 4.0 * f64::EPSILON * objective.abs();
+            let gap = values.total_gap();
+            let falls = gap < best.0 || objective < best.1 - rounding;
             idle = if falls { 0 } else { idle + 1 };
-            best = (best.0.min(certificate.gap), best.1.min(certificate.objective));
+            best = (best.0.min(gap), best.1.min(objective));
             if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
                 break Status::Stalled;
             }
@@ -230,7 +232,7 @@ impl Sso<'_> {
         &self,
         iteration: usize,
         block: Option<BlockStep>,
-        c: &Certificate,
+        (values, objective, relative_gap): (&Values, f64, f64),
         clock: &mut Clock<'_>,
     ) {
         let decided = self.decided.decisions.view();
@@ -238,11 +240,11 @@ impl Sso<'_> {
         let free = self.decided.faces.free_share(self.problem.decision_dim());
         clock.tell(&Iteration {
             iteration,
-            objective: c.objective,
-            primal: c.primal,
-            dual: c.dual,
-            gap: c.gap,
-            relative_gap: c.relative_gap,
+            objective,
+            primal: values.total_primal(),
+            dual: values.total_dual(),
+            gap: values.total_gap(),
+            relative_gap,
             violation: violations.into_iter().fold(0.0, f64::max),
             free,
             exact: true,
@@ -259,9 +261,8 @@ impl Sso<'_> {
         samples: &[usize],
         clock: &mut Clock<'_>,
     ) -> Result<Option<usize>, Error> {
-        let certificate = self.certificate();
-        let scale = self.problem.scale(certificate.primal, certificate.dual);
-        let Some(block) = self.solve_block(samples, scale, clock)? else {
+        let scales = self.problem.scales(&self.values().0)?;
+        let Some(block) = self.solve_block(samples, scales, clock)? else {
             return Ok(None);
         };
         let mut change = Array2::zeros(block.dim());
@@ -292,7 +293,7 @@ impl Sso<'_> {
     fn solve_block(
         &mut self,
         samples: &[usize],
-        scale: f64,
+        scales: Vec<f64>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Array2<f64>>, Error> {
         let pick = |a: &Array2<f64>| a.select(Axis(1), samples).as_standard_layout().into_owned();
@@ -304,12 +305,14 @@ impl Sso<'_> {
             operator.exact().apply(coefficients.view(), inner.view_mut())?;
             self.entries += share * share;
         }
-        let problem = self.problem.block(samples, &desired - &inner, scale);
+        let problem = self.problem.block(samples, &desired - &inner, scales);
         // The gap of the block alone, before: the target must lie below it and below the tolerance.
         let responses = problem.responses(coefficients.view())?;
         let decided = problem.decide(&desired, None)?.decisions;
-        let before = problem.mean_gap(&responses, &desired, &decided) / scale;
-        let tol = (BLOCK_TOL * before.min(self.settings.tol)).max(LEAST_TOL);
+        let primal = problem.primals(&coefficients, &desired, &decided);
+        let before = Values::below(primal, problem.gaps(&responses, &desired, &decided));
+        let relative = problem.relative_gap(&before)?;
+        let tol = (BLOCK_TOL * relative.min(self.settings.tol)).max(LEAST_TOL);
         let newton_settings = NewtonSettings {
             tol,
             max_iterations: 60,
@@ -329,7 +332,8 @@ impl Sso<'_> {
         self.entries += share * share * outcome.kernel_products as f64;
         let interrupted = matches!(outcome.status, Status::Interrupted);
         // A block that stalls at the limit of f64 is as exact as it gets; it may only not make things worse.
-        let worse = outcome.certified.certificate.gap > before * scale;
+        let c = outcome.certified.certificate;
+        let worse = c.gap - c.rounding > before.total_gap();
         if interrupted {
             return Ok(None);
         }

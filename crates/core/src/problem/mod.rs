@@ -21,70 +21,54 @@
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
+mod certificate;
+mod groups;
+mod measure;
+mod theta;
+
+pub use certificate::{Certificate, Certified};
+pub(crate) use measure::Values;
+pub(crate) use theta::{ThetaBound, at_least_identity, square};
+
 use crate::decision_set::{DecisionSet, Faces, Prices, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
 use crate::operator::KernelOperator;
 use crate::qp::Metric;
-use ndarray::{Array2, ArrayView2, Axis};
-use serde::{Deserialize, Serialize};
+use groups::Groups;
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Decisions whose squares, and what is multiplied with them, stay inside the range of f64.
+const SMALLEST: f64 = 1e-120;
+const LARGEST: f64 = 1e120;
 
 /// Decisions to explain, the sets they were taken from, and how much simplicity is worth.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    decisions: Array2<f64>,
-    sets: SampleSets,
+    /// Shared with copies that differ in Θ or k alone.
+    decisions: Arc<Array2<f64>>,
+    sets: Arc<SampleSets>,
     metric: Metric,
     regularization: f64,
+    /// Dimensions that limits or Θ tie together: their values are separate sums, and judged each.
+    groups: Groups,
     mean_square: f64,
-    /// max |û|.
-    largest: f64,
+    /// max |û| of each dimension's group.
+    largest: Vec<f64>,
     /// What means are taken over: N or Σw, also in the problem of a block.
     total: f64,
     /// √w, where samples have weights.
     roots: Option<Vec<f64>>,
     /// What the samples outside a block add to its desired decisions; none for a whole problem.
     offset: Option<Array2<f64>>,
-    /// What relative gaps of a block refer to: the whole problem's bounds.
-    scale: Option<f64>,
+    /// What relative gaps of a block refer to: the whole problem's bounds, group by group.
+    scales: Option<Vec<f64>>,
 }
 
-/// Relative to the largest decision, a step below this is rounding.
+/// Relative to the largest decision of a dimension, a step below this may be rounding.
 const ROUNDING: f64 = 1e-12;
-/// Relative to the largest decision, a difference up to this is none.
-const LAST_BITS: f64 = 8.0 * f64::EPSILON;
-
-/// Relative to the values, the disagreement of P − D with the gap that is plain rounding of sums.
-const PAIR_ROUNDING: f64 = 1e-12;
-
-/// Two values that enclose the optimum, and how far apart they are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Certificate {
-    /// (Q)(x), the paper's [KIO 9], at the responses.
-    pub objective: f64,
-    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without the constant kn).
-    pub primal: f64,
-    /// D(x): a lower bound on the same.
-    pub dual: f64,
-    /// P(α) − D(x) from the identity of nonnegative terms.
-    pub gap: f64,
-    /// gap / max(|P|, |D|, 1e-12 · mean ûᵀΘû).
-    pub relative_gap: f64,
-}
-
-/// A feasible point with everything that follows from it.
-#[derive(Clone, Debug)]
-pub struct Certified {
-    /// x, decision_dim × n_samples, in U.
-    pub responses: Array2<f64>,
-    /// α: that of the responses, (û − x)/λ, unless a solver found one with a smaller gap.
-    pub coefficients: Array2<f64>,
-    /// g = Kα by the f64 kernel.
-    pub desired: Array2<f64>,
-    /// The proof.
-    pub certificate: Certificate,
-}
 
 /// X(g) for every sample, and the faces of the sets it lies on.
 #[derive(Clone, Debug)]
@@ -134,15 +118,17 @@ impl Problem {
         let problem = Self {
             metric: Metric::identity(decisions.ncols()),
             total: decisions.nrows() as f64,
-            decisions: decisions.t().as_standard_layout().into_owned(),
-            sets,
+            decisions: Arc::new(decisions.t().as_standard_layout().into_owned()),
+            sets: Arc::new(sets),
             regularization,
+            groups: Groups::default(),
             mean_square: 0.0,
-            largest: 0.0,
+            largest: Vec::new(),
             roots: None,
             offset: None,
-            scale: None,
+            scales: None,
         };
+        problem.check_range()?;
         Ok(problem.measured())
     }
 
@@ -167,10 +153,10 @@ impl Problem {
             });
         }
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        for mut row in self.decisions.rows_mut() {
+        for mut row in Arc::make_mut(&mut self.decisions).rows_mut() {
             row.iter_mut().zip(&roots).for_each(|(u, root)| *u *= root);
         }
-        self.sets = self.sets.scaled(&roots);
+        self.sets = Arc::new(self.sets.scaled(&roots));
         self.total = sum_over(n_samples, |i| weights[i]);
         self.roots = Some(roots);
         Ok(self.measured())
@@ -181,7 +167,7 @@ impl Problem {
     pub fn with_theta(mut self, metric: Metric) -> Self {
         // Unless Θ = I the dimensions of a box are coupled.
         if !metric.is_identity() {
-            self.sets = SampleSets::Polyhedra(self.sets.into_polyhedra());
+            self = self.coupled();
         }
         self.metric = metric;
         self.measured()
@@ -197,35 +183,56 @@ impl Problem {
     /// The same with its dimensions as one system even where boxes would let them apart: what a changing Θ needs.
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
-        self.sets = SampleSets::Polyhedra(self.sets.into_polyhedra());
+        if self.sets.is_separate() {
+            let sets = Arc::unwrap_or_clone(self.sets);
+            self.sets = Arc::new(SampleSets::Polyhedra(sets.into_polyhedra()));
+        }
         self
     }
 
     fn measured(mut self) -> Self {
+        self.groups = Groups::new(&self.sets, &self.metric);
         let flat = slice(&self.decisions);
         self.mean_square = dot(flat, slice(&self.theta_times(&self.decisions))) / self.total;
-        self.largest = flat.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
+        let largest = |row: ArrayView1<'_, f64>| row.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
+        let rows: Vec<f64> = self.decisions.rows().into_iter().map(largest).collect();
+        self.largest = self.groups.spread(&self.groups.largest(&rows));
         self
+    }
+
+    /// Squares of decisions must be numbers: dimensions that leave the range of f64 are told, not rounded to nothing.
+    fn check_range(&self) -> Result<(), Error> {
+        for (dimension, row) in self.decisions.rows().into_iter().enumerate() {
+            let largest = row.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
+            if largest != 0.0 && !(SMALLEST..=LARGEST).contains(&largest) {
+                return Err(Error::DecisionRange { dimension, largest });
+            }
+        }
+        Ok(())
     }
 
     /// The problem of the samples of a block while all others stay as they are.
     ///
     /// It has the form of the whole one, with the same λ = kN, except that the desired decisions are g_S = K_SSα_S + c:
     /// `offset` is c = g_S − K_SSα_S. Its gap is the block's share (1/N)Σδ_i of the whole gap, and relative gaps
-    /// refer to `scale`.
+    /// refer to `scales`, one a group of dimensions.
     #[must_use]
-    pub fn block(&self, samples: &[usize], offset: Array2<f64>, scale: f64) -> Self {
+    pub(crate) fn block(&self, samples: &[usize], offset: Array2<f64>, scales: Vec<f64>) -> Self {
         let decisions = self.decisions.select(Axis(1), samples).as_standard_layout().into_owned();
         let block = Self {
-            decisions,
-            sets: self.sets.select(samples),
+            decisions: Arc::new(decisions),
+            sets: Arc::new(self.sets.select(samples)),
             metric: self.metric.clone(),
+            groups: Groups::default(),
+            largest: Vec::new(),
             roots: self.roots.as_ref().map(|roots| samples.iter().map(|&i| roots[i]).collect()),
             offset: Some(offset),
-            scale: Some(scale),
+            scales: Some(scales),
             ..*self
         };
-        Self { largest: self.largest, ..block.measured() }
+        // The rows of a block may leave dimensions apart that others tie together.
+        let (groups, largest) = (self.groups.clone(), self.largest.clone());
+        Self { groups, largest, ..block.measured() }
     }
 
     /// Samples of this problem: N, or a block's p.
@@ -273,19 +280,9 @@ impl Problem {
         self.roots.as_deref()
     }
 
-    /// What relative gaps refer to at these bounds.
-    pub(crate) fn scale(&self, primal: f64, dual: f64) -> f64 {
-        self.scale.unwrap_or_else(|| primal.abs().max(dual.abs()).max(1e-12 * self.mean_square))
-    }
-
     /// What the samples outside a block add to its desired decisions.
     pub(crate) fn offset(&self) -> Option<&Array2<f64>> {
         self.offset.as_ref()
-    }
-
-    /// ⟨α, c⟩: what the samples outside a block add to ‖α‖²_K, once.
-    fn offset_product(&self, coefficients: &Array2<f64>) -> f64 {
-        self.offset.as_ref().map_or(0.0, |offset| dot(slice(coefficients), slice(offset)))
     }
 
     /// Θv for every sample.
@@ -307,24 +304,25 @@ impl Problem {
         Ok(Decided { decisions, faces })
     }
 
-    /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. Where that is the decision itself to
-    /// rounding, it is the decision: a sample that its limit explains has a coefficient of exactly zero.
+    /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. A sample that its limit explains has the
+    /// decision itself, and a coefficient of exactly zero.
     pub(crate) fn responses(
         &self,
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Array2<f64>, Error> {
         let ridge = self.ridge();
-        let rounding = ROUNDING * self.largest;
         let mut points = Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
             let decision = self.decisions[[j, i]];
             let step = ridge * coefficients[[j, i]];
-            if step.abs() <= rounding { decision } else { decision - step }
+            if self.is_negligible(j, i, step) { decision } else { decision - step }
         });
         self.sets.project_all(&mut points)?;
-        if matches!(self.sets, SampleSets::Polyhedra(_)) {
+        if !self.sets.is_separate() {
             // A projection on general rows has rounding of its own.
-            for (mut x, u) in points.columns_mut().into_iter().zip(self.decisions.columns()) {
-                if x.iter().zip(u).all(|(x, u)| (x - u).abs() <= rounding) {
+            for (i, mut x) in points.columns_mut().into_iter().enumerate() {
+                let u = self.decisions.column(i);
+                let steps = x.iter().zip(u).map(|(x, u)| x - u);
+                if steps.enumerate().all(|(j, step)| self.is_negligible(j, i, step)) {
                     x.assign(&u);
                 }
             }
@@ -332,127 +330,27 @@ impl Problem {
         Ok(points)
     }
 
+    /// Whether a response `step` away from sample `i`'s decision is that decision up to rounding, which counts where a limit holds
+    /// it. Inside the limits a coefficient is as good as it is small: with a tiny λ all of them stand for tiny steps.
+    fn is_negligible(&self, j: usize, i: usize, step: f64) -> bool {
+        step.abs() <= ROUNDING * self.largest[j]
+            && self.sets.is_on_limit(j, i, self.decisions.column(i), ROUNDING * self.largest[j])
+    }
+
     /// Coefficients whose effect on a response is rounding become zero, as those of [`responses`](Self::responses) are.
     pub(crate) fn without_rounding(&self, mut coefficients: Array2<f64>) -> Array2<f64> {
-        let (ridge, rounding) = (self.ridge(), ROUNDING * self.largest);
-        coefficients.mapv_inplace(|a| if (ridge * a).abs() <= rounding { 0.0 } else { a });
+        let ridge = self.ridge();
+        for ((j, i), a) in coefficients.indexed_iter_mut() {
+            if self.is_negligible(j, i, ridge * *a) {
+                *a = 0.0;
+            }
+        }
         coefficients
     }
 
     /// α = (û − x)/λ.
     pub fn coefficients(&self, responses: ArrayView2<'_, f64>) -> Array2<f64> {
-        (&self.decisions - &responses) / self.ridge()
-    }
-
-    /// How far each response is from optimal: ‖x_i − X_i(g_i)‖², zero for every sample at the optimum.
-    ///
-    /// Completes [KIO 12], which covers only samples strictly inside their set. `decided` is X(g).
-    pub(crate) fn violations(
-        &self,
-        responses: ArrayView2<'_, f64>,
-        decided: ArrayView2<'_, f64>,
-    ) -> Vec<f64> {
-        (0..self.n_samples())
-            .map(|i| {
-                (0..self.decision_dim())
-                    .map(|j| (responses[[j, i]] - decided[[j, i]]).powi(2))
-                    .sum()
-            })
-            .collect()
-    }
-
-    /// δ_i: each sample's share of the gap, times N. Nonnegative for feasible responses. `decided` is X(g).
-    pub(crate) fn gap_shares(
-        &self,
-        responses: &Array2<f64>,
-        desired: &Array2<f64>,
-        decided: &Array2<f64>,
-    ) -> Vec<f64> {
-        let terms = self.gap_terms(responses, desired, decided);
-        (0..self.n_samples())
-            .map(|i| (0..self.decision_dim()).map(|j| terms(j * self.n_samples() + i)).sum())
-            .map(|share: f64| share.max(0.0))
-            .collect()
-    }
-
-    /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by entry: no cancellation, and both
-    /// sums over a sample are nonnegative. On polyhedra x and y come from programs of their own: where they are the same point up to the last bits
-    /// they are the same, or those bits times a large pull would be a gap of either sign.
-    fn gap_terms<'a>(
-        &self,
-        responses: &'a Array2<f64>,
-        desired: &'a Array2<f64>,
-        decided: &'a Array2<f64>,
-    ) -> impl Fn(usize) -> f64 + Sync + 'a {
-        let (x, g, y) = (slice(responses), slice(desired), slice(decided));
-        let same = match self.sets {
-            SampleSets::Boxes(_) => 0.0,
-            SampleSets::Polyhedra(_) => LAST_BITS * self.largest,
-        };
-        let apart = move |x: f64, y: f64| if (x - y).abs() <= same { 0.0 } else { x - y };
-        let weighted = (!self.metric.is_identity()).then(|| {
-            let mut difference = responses.clone();
-            difference.zip_mut_with(decided, |x, y| *x = apart(*x, *y));
-            (self.theta_times(&difference).into_owned(), self.theta_times(decided).into_owned())
-        });
-        move |at| {
-            let difference = apart(x[at], y[at]);
-            match &weighted {
-                None => difference * difference + 2.0 * difference * (y[at] - g[at]),
-                Some((td, ty)) => {
-                    difference * slice(td)[at] + 2.0 * difference * (slice(ty)[at] - g[at])
-                }
-            }
-        }
-    }
-
-    /// (1/N) Σ δ_i.
-    pub(crate) fn mean_gap(
-        &self,
-        responses: &Array2<f64>,
-        desired: &Array2<f64>,
-        decided: &Array2<f64>,
-    ) -> f64 {
-        let terms = self.gap_terms(responses, desired, decided);
-        let sum = match self.sets {
-            SampleSets::Boxes(_) => sum_over(responses.len(), terms),
-            SampleSets::Polyhedra(_) => {
-                let (dim, n) = responses.dim();
-                // On general rows a response may be outside by rounding, and its share negative: that much is not known, and counts.
-                sum_over(n, |i| (0..dim).map(|j| terms(j * n + i)).sum::<f64>().abs())
-            }
-        };
-        sum / self.total
-    }
-
-    /// P(α) for its desired decisions.
-    pub(crate) fn primal(
-        &self,
-        coefficients: &Array2<f64>,
-        desired: &Array2<f64>,
-        decided: &Array2<f64>,
-    ) -> f64 {
-        let norm = dot(slice(coefficients), slice(desired)) - self.offset_product(coefficients);
-        self.regularization * norm + self.mean_loss(desired, decided)
-    }
-
-    /// (1/N) Σ ℓ_i: how much better X(g_i) is than the expert's decision, by the objective of g.
-    fn mean_loss(&self, desired: &Array2<f64>, decided: &Array2<f64>) -> f64 {
-        let loss = if self.metric.is_identity() {
-            let (u, g, y) = (slice(&self.decisions), slice(desired), slice(decided));
-            sum_over(u.len(), |at| {
-                let outside = g[at] - y[at];
-                (u[at] - g[at]) * (u[at] - g[at]) - outside * outside
-            })
-        } else {
-            sum_over(desired.len(), self.gap_terms(&self.decisions, desired, decided))
-        };
-        loss / self.total
-    }
-
-    /// gap / max(|P|, |D|, 1e-12 · mean ûᵀΘû).
-    pub(crate) fn relative(&self, gap: f64, primal: f64, dual: f64) -> f64 {
-        if gap == 0.0 { 0.0 } else { gap / self.scale(primal, dual) }
+        (&*self.decisions - &responses) / self.ridge()
     }
 
     /// g = Kα, in a block with what the other samples add, by an exact product.
@@ -467,96 +365,6 @@ impl Problem {
             desired += offset;
         }
         Ok(desired)
-    }
-
-    /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
-    /// from the definitions. Cost: one exact product.
-    pub fn certify(
-        &self,
-        operator: &dyn KernelOperator,
-        responses: Array2<f64>,
-    ) -> Result<Certified, Error> {
-        let coefficients = self.coefficients(responses.view());
-        let desired = self.desired(operator, &coefficients)?;
-        let decided = self.decide(&desired, None)?.decisions;
-        let certificate = self.certificate(&responses, &coefficients, &desired, &decided);
-        if !(certificate.gap.is_finite() && certificate.primal.is_finite()) {
-            return Err(Error::Numerical {
-                what: format!(
-                    "the objective overflowed (primal {}, gap {})",
-                    certificate.primal, certificate.gap
-                ),
-            });
-        }
-        Ok(Certified { responses, coefficients, desired, certificate })
-    }
-
-    /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by the full gap identity
-    /// k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where α is better than that of the nearest feasible
-    /// responses, whose gap can be larger by ‖K‖/λ: for small k, and where a solver stops early.
-    pub(crate) fn certify_pair(
-        &self,
-        operator: &dyn KernelOperator,
-        coefficients: Array2<f64>,
-        certified: &Certified,
-    ) -> Result<Certified, Error> {
-        let responses = certified.responses.clone();
-        let desired = self.desired(operator, &coefficients)?;
-        let decided = self.decide(&desired, None)?.decisions;
-        let difference = &coefficients - &self.coefficients(responses.view());
-        let mut image = Array2::zeros(difference.dim());
-        operator.exact().apply(difference.view(), image.view_mut())?;
-        // (Q) and D belong to the responses, P to the coefficients.
-        let Certificate { objective, mut dual, .. } = certified.certificate;
-        let primal = self.primal(&coefficients, &desired, &decided);
-        let distance = dot(slice(&difference), slice(&image)).max(0.0);
-        let mut gap =
-            self.regularization * distance + self.mean_gap(&responses, &desired, &decided);
-        // P and D come from two products. Where k is so small that these are rounded visibly, what they disagree by counts as gap.
-        let rounding = (primal - dual - gap).abs();
-        if rounding > PAIR_ROUNDING * (primal.abs() + dual.abs() + objective.abs()) {
-            gap += rounding;
-            dual = primal - gap;
-        }
-        let relative_gap = self.relative(gap, primal, dual);
-        let certificate = Certificate { objective, primal, dual, gap, relative_gap };
-        Ok(Certified { responses, coefficients, desired, certificate })
-    }
-
-    /// The certificate of a feasible point with its own coefficients α = (û − x)/λ, desired decisions g = Kα and X(g).
-    pub(crate) fn certificate(
-        &self,
-        responses: &Array2<f64>,
-        coefficients: &Array2<f64>,
-        desired: &Array2<f64>,
-        decided: &Array2<f64>,
-    ) -> Certificate {
-        // λ²/(kN²) = k turns the second term of (Q) into k‖α‖²_K, in a block k(‖α‖²_K + 2⟨α, c⟩).
-        let norm = dot(slice(coefficients), slice(desired)) + self.offset_product(coefficients);
-        let square = dot(slice(responses), slice(&self.theta_times(responses)));
-        let objective = square / self.total + self.regularization * norm;
-        let primal = self.primal(coefficients, desired, decided);
-        let dual = self.mean_square - objective;
-        let gap = self.mean_gap(responses, desired, decided);
-        Certificate { objective, primal, dual, gap, relative_gap: self.relative(gap, primal, dual) }
-    }
-
-    /// The certificate of explicit weights V (decision_dim × n_features) with the responses x = X(g), g = VΦᵀ, from the definitions and
-    /// without a kernel: ‖(û−x)/λ‖²_K is ‖V_x‖² for `own` V_x = (û−x)Φ/λ. Every δ_i is zero, and the gap is k‖V − V_x‖².
-    pub(crate) fn certificate_of_weights(
-        &self,
-        weights: &Array2<f64>,
-        own: &Array2<f64>,
-        desired: &Array2<f64>,
-        decided: &Array2<f64>,
-    ) -> Certificate {
-        let square = |v: &Array2<f64>| dot(slice(v), slice(v));
-        let responses = dot(slice(decided), slice(&self.theta_times(decided)));
-        let objective = responses / self.total + self.regularization * square(own);
-        let primal = self.regularization * square(weights) + self.mean_loss(desired, decided);
-        let dual = self.mean_square - objective;
-        let gap = self.regularization * square(&(weights - own));
-        Certificate { objective, primal, dual, gap, relative_gap: self.relative(gap, primal, dual) }
     }
 
     /// The point in the units of the data: without the factors √w that weighted problems are solved with.
@@ -588,13 +396,11 @@ impl Problem {
     pub fn mean_square(&self) -> f64 {
         self.mean_square
     }
-}
 
-impl Certificate {
-    /// A bound on ‖u(s) − u*(s)‖, the distance of any prediction from that of the exact optimum, for a signal with
-    /// κ(s, s) = `kernel_value`: √(κ(s, s)·gap/k).
-    pub fn prediction_bound(&self, kernel_value: f64, regularization: f64) -> f64 {
-        (kernel_value * self.gap / regularization).sqrt()
+    /// The same, group by group.
+    pub(crate) fn mean_squares(&self) -> Vec<f64> {
+        let theta_u = self.theta_times(&self.decisions);
+        self.means(|at| slice(&self.decisions)[at] * slice(&theta_u)[at])
     }
 }
 

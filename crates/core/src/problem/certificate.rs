@@ -1,0 +1,329 @@
+//! Certificates: two values that enclose the optimum, recomputed from the definitions, with what rounding may hide.
+//!
+//! Enters: a feasible point and an operator. Leaves: P, D and their gap. The gap is the sum of the identity's
+//! nonnegative terms and of a proven bound on what f64 may have taken off them: the exact product is off by at most
+//! E_i = r_i Σ_j r_j|α_j| ([`KernelOperator::rounding`]), which moves δ_i by at most 2E_i‖x_i − y_i‖ + 2E_i².
+
+use super::measure::{Values, relative};
+use super::{Decided, Problem, slice};
+use crate::error::Error;
+use crate::linalg::sums::{dot, sum_over};
+use crate::operator::KernelOperator;
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+/// Relative to the values, the disagreement of P − D with the gap that is plain rounding of sums.
+const PAIR_ROUNDING: f64 = 1e-12;
+/// Half the distance between 1 and the next f64.
+const UNIT: f64 = f64::EPSILON / 2.0;
+/// Relative error of a sum of terms of one sign, and of the few operations in a term.
+const SUMS: f64 = 1e-12;
+
+/// Two values that enclose the optimum, and how far apart they are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// (Q)(x), the paper's [KIO 9], at the responses.
+    pub objective: f64,
+    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without the constant kn).
+    pub primal: f64,
+    /// D(x): a lower bound on the same.
+    pub dual: f64,
+    /// P(α) − D(x) from the identity of nonnegative terms, and what rounding may have taken off it.
+    pub gap: f64,
+    /// The gap relative to max(|P|, |D|, 1e-12 · P(0)). Dimensions that nothing ties together are judged each, and the worst
+    /// counts.
+    pub relative_gap: f64,
+    /// The part of the gap that is a bound on rounding.
+    #[serde(default)]
+    pub rounding: f64,
+}
+
+impl Certificate {
+    /// A bound on ‖u(s) − u*(s)‖, the distance of any prediction from that of the exact optimum, for a signal with
+    /// κ(s, s) = `kernel_value`: √(κ(s, s)·gap/k).
+    pub fn prediction_bound(&self, kernel_value: f64, regularization: f64) -> f64 {
+        (kernel_value * self.gap / regularization).sqrt()
+    }
+
+    /// A bound on ‖Θ − Θ*‖, where θ_uu was learned: √(gap/k).
+    pub fn theta_bound(&self, regularization: f64) -> f64 {
+        (self.gap / regularization).sqrt()
+    }
+}
+
+/// A feasible point with everything that follows from it.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    /// x, decision_dim × n_samples, in U.
+    pub responses: Array2<f64>,
+    /// α: that of the responses, (û − x)/λ, unless a solver found one with a smaller gap.
+    pub coefficients: Array2<f64>,
+    /// g = Kα by the f64 kernel.
+    pub desired: Array2<f64>,
+    /// The proof.
+    pub certificate: Certificate,
+    /// The part of the relative gap that is a bound on rounding: what no further step will take away.
+    pub relative_rounding: f64,
+}
+
+/// What rounding may have taken off the gap, and how far P and D may be off, group by group.
+struct Rounding {
+    gap: Vec<f64>,
+    doubt: Vec<f64>,
+}
+
+impl Problem {
+    /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
+    /// from the definitions. Cost: one exact product.
+    pub fn certify(
+        &self,
+        operator: &dyn KernelOperator,
+        responses: Array2<f64>,
+    ) -> Result<Certified, Error> {
+        let coefficients = self.coefficients(responses.view());
+        let desired = self.desired(operator, &coefficients)?;
+        let decided = self.decide(&desired, None)?;
+        let y = &decided.decisions;
+        let apart = self.apart(&responses, y);
+        let values = Values {
+            primal: self.primals(&coefficients, &desired, y),
+            dual: self.duals(&responses, &coefficients, &desired),
+            gap: self.gaps_apart(&apart, &desired, y),
+            doubt: Vec::new(),
+        };
+        // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
+        let snapped = &responses - y - &apart;
+        let rounding = self.rounding(operator, (&coefficients, &desired), &decided, &apart, &snapped);
+        let objective = self.objective(&responses, &coefficients, &desired);
+        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+    }
+
+    /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by the full gap identity
+    /// k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where α is better than that of the nearest feasible
+    /// responses, whose gap can be larger by ‖K‖/λ: for small k, and where a solver stops early.
+    pub(crate) fn certify_pair(
+        &self,
+        operator: &dyn KernelOperator,
+        coefficients: Array2<f64>,
+        certified: &Certified,
+    ) -> Result<Certified, Error> {
+        let responses = certified.responses.clone();
+        let desired = self.desired(operator, &coefficients)?;
+        let decided = self.decide(&desired, None)?;
+        let y = &decided.decisions;
+        // Where û − λα lies inside its set it is the response, with nothing rounded: for tiny λ the last bits of x alone would
+        // be a large step in α.
+        let ridge = self.ridge();
+        let mut difference = &coefficients - &self.coefficients(responses.view());
+        let mut apart = self.apart(&responses, y);
+        for ((j, i), x) in responses.indexed_iter() {
+            let (u, step) = (self.decisions[[j, i]], ridge * coefficients[[j, i]]);
+            if u - step == *x && !self.sets.is_on_limit(j, i, responses.column(i), 0.0) {
+                difference[[j, i]] = 0.0;
+                apart[[j, i]] = (u - y[[j, i]]) - step;
+            }
+        }
+        let distances = if difference.iter().all(|d| *d == 0.0) {
+            vec![0.0; self.groups.count()]
+        } else {
+            let mut image = Array2::zeros(difference.dim());
+            operator.exact().apply(difference.view(), image.view_mut())?;
+            let off = self.product_error(operator, &difference);
+            let errors = self.squared_norms(&difference.mapv(f64::abs), &off);
+            let terms = self.squared_norms(&difference, &image);
+            terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
+        };
+        let gap = self.gaps_apart(&apart, &desired, y);
+        let gap: Vec<f64> = gap.into_iter().zip(distances).map(|(gap, d)| gap + d).collect();
+        let primal = self.primals(&coefficients, &desired, y);
+        let none = Array2::zeros(apart.dim());
+        let rounding = self.rounding(operator, (&coefficients, &desired), &decided, &apart, &none);
+        let values = Values::below(primal, gap);
+        // (Q) belongs to the responses.
+        let objective = certified.certificate.objective;
+        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+    }
+
+    /// (Q) at responses with coefficients of their own.
+    fn objective(
+        &self,
+        responses: &Array2<f64>,
+        coefficients: &Array2<f64>,
+        desired: &Array2<f64>,
+    ) -> f64 {
+        let square = dot(slice(responses), slice(&self.theta_times(responses)));
+        // λ²/(kN²) = k turns the second term of (Q) into k‖α‖²_K, in a block k(‖α‖²_K + 2⟨α, c⟩).
+        square / self.total + self.energies(coefficients, desired, 2.0).iter().sum::<f64>()
+    }
+
+    /// The values of a feasible point with its own coefficients α = (û − x)/λ, desired decisions g = Kα and X(g), without what
+    /// rounding may hide: for following a solver. Also (Q).
+    pub(crate) fn values(
+        &self,
+        responses: &Array2<f64>,
+        coefficients: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Array2<f64>,
+    ) -> (Values, f64) {
+        let primal = self.primals(coefficients, desired, decided);
+        let gap = self.gaps(responses, desired, decided);
+        (Values::below(primal, gap), self.objective(responses, coefficients, desired))
+    }
+
+    /// The certificate of explicit weights V (decision_dim × n_features) with the responses x = X(g), g = VΦᵀ, from the definitions and
+    /// without a kernel: ‖(û−x)/λ‖²_K is ‖V_x‖² for `own` V_x = (û−x)Φ/λ. Every δ_i is zero, and the gap is k‖V − V_x‖². `lengths` are
+    /// ‖φ_i‖, and `chain` the additions behind an entry of V_x at most.
+    pub(crate) fn certificate_of_weights(
+        &self,
+        (weights, own): (&Array2<f64>, &Array2<f64>),
+        desired: &Array2<f64>,
+        decided: &Decided,
+        (lengths, chain): (&[f64], usize),
+    ) -> Result<(Certificate, f64), Error> {
+        let k = self.regularization;
+        let y = &decided.decisions;
+        let rows = |a: &Array2<f64>| -> Vec<f64> {
+            a.rows().into_iter().map(|row| row.dot(&row)).collect()
+        };
+        let squares = |a: &Array2<f64>| self.groups.sum(rows(a).into_iter().map(|s| k * s));
+        let losses = self.losses(desired, y);
+        let primal: Vec<f64> = squares(weights).iter().zip(&losses).map(|(e, l)| e + l).collect();
+        let gap = squares(&(weights - own));
+        let both = &*self.decisions + y;
+        let theta_both = self.theta_times(&both);
+        let (u, x, both) = (slice(&self.decisions), slice(y), slice(&theta_both));
+        let explained = self.means(|at| (u[at] - x[at]) * both[at]);
+        let dual = explained.iter().zip(squares(own)).map(|(d, e)| d - e).collect();
+        let responses = dot(slice(y), slice(&self.theta_times(y)));
+        let objective = responses / self.total + squares(own).iter().sum::<f64>();
+
+        // g is off by E = (d + 4)u‖V_j‖‖φ_i‖ and V_x by η = u·chain·Σ|û − x|‖φ‖/λ.
+        let (n, units) = (self.n_samples(), (weights.ncols() + 4) as f64 * UNIT);
+        let sizes: Vec<f64> = rows(weights).into_iter().map(f64::sqrt).collect();
+        let off = Array2::from_shape_fn(y.dim(), |(j, i)| units * sizes[j] * lengths[i]);
+        let residuals = self.decisions.rows().into_iter().zip(y.rows()).map(|(u, x)| {
+            sum_over(n, |i| (u[i] - x[i]).abs() * lengths[i]) * UNIT * (chain + 8) as f64
+                / self.ridge()
+        });
+        let distance = rows(&(weights - own)).into_iter().map(f64::sqrt);
+        let by_own = residuals.zip(distance).map(|(eta, d)| k * eta * (2.0 * d + eta));
+        let own_rounding = self.groups.sum(by_own);
+        let none = Array2::zeros(y.dim());
+        let mut rounding = self.rounding_of(&off, &none, &none, (desired, decided));
+        rounding.gap.iter_mut().zip(own_rounding).for_each(|(gap, own)| *gap += own);
+        self.assemble(objective, Values { primal, dual, gap, doubt: Vec::new() }, rounding)
+    }
+
+    /// How far each entry of an exact product with `v` can be off.
+    fn product_error(&self, operator: &dyn KernelOperator, v: &Array2<f64>) -> Array2<f64> {
+        let r = operator.exact().rounding();
+        let n = v.ncols();
+        let mut off = Array2::zeros(v.dim());
+        for (v, mut off) in v.rows().into_iter().zip(off.rows_mut()) {
+            let sum = sum_over(n, |i| r[i] * v[i].abs());
+            off.iter_mut().zip(&r).for_each(|(off, r)| *off = r * sum);
+        }
+        off
+    }
+
+    /// What rounding may have hidden at coefficients with their desired decisions. `apart`: x − y as it was measured; `snapped`:
+    /// what was left out of it.
+    fn rounding(
+        &self,
+        operator: &dyn KernelOperator,
+        (coefficients, desired): (&Array2<f64>, &Array2<f64>),
+        decided: &Decided,
+        apart: &Array2<f64>,
+        snapped: &Array2<f64>,
+    ) -> Rounding {
+        let off = self.product_error(operator, coefficients);
+        let mut rounding = self.rounding_of(&off, coefficients, apart, (desired, decided));
+        // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K of that, by s_i ≤ r_i/√(3u).
+        let r = operator.exact().rounding();
+        let (n, ridge) = (self.n_samples(), self.ridge());
+        let rows = coefficients.rows().into_iter().zip(snapped.rows()).map(|(a, snapped)| {
+            let size = |i: usize| 8.0 * UNIT * a[i].abs() + snapped[i].abs() / ridge;
+            let sum = sum_over(n, |i| r[i] * size(i));
+            self.regularization * sum * sum / (3.0 * UNIT)
+        });
+        let own = self.groups.sum(rows);
+        rounding.gap.iter_mut().zip(own).for_each(|(gap, own)| *gap += own);
+        rounding
+    }
+
+    /// The same for desired decisions that are off by `off`: 2E‖x − y‖ + 2E² for every sample, and the doubt of its quadratic program.
+    fn rounding_of(
+        &self,
+        off: &Array2<f64>,
+        coefficients: &Array2<f64>,
+        apart: &Array2<f64>,
+        (desired, decided): (&Array2<f64>, &Decided),
+    ) -> Rounding {
+        let n = self.n_samples();
+        let y = slice(&decided.decisions);
+        let (off, a, d, g) = (slice(off), slice(coefficients), slice(apart), slice(desired));
+        let u = slice(&self.decisions);
+        let ridge = self.ridge();
+        let gap = if self.sets.is_separate() {
+            self.means(|at| 2.0 * off[at] * (d[at].abs() + off[at]))
+        } else {
+            let groups = self.groups.members();
+            let doubts = decided.faces.doubts();
+            let shares = groups.iter().map(|group| {
+                let length = |v: &[f64], i: usize| {
+                    group.iter().map(|j| v[j * n + i] * v[j * n + i]).sum::<f64>().sqrt()
+                };
+                let sum = sum_over(n, |i| {
+                    let (off, apart) = (length(off, i), length(d, i));
+                    let pull = length(g, i) + length(y, i);
+                    2.0 * off * (apart + off) + 16.0 * UNIT * apart * pull + doubts[i]
+                });
+                sum / self.total
+            });
+            shares.collect()
+        };
+        let doubt = self.means(|at| {
+            let size = ridge * a[at].abs() + 2.0 * (u[at] - y[at]).abs();
+            let sums = ridge * (a[at] * g[at]).abs() + (u[at] - y[at]).abs() * (u[at].abs() + g[at].abs());
+            size * off[at] + SUMS * sums
+        });
+        Rounding { gap, doubt }
+    }
+
+    /// A certificate of values and of what rounding may have done to them, and the relative size of the latter.
+    fn assemble(
+        &self,
+        objective: f64,
+        mut values: Values,
+        rounding: Rounding,
+    ) -> Result<(Certificate, f64), Error> {
+        values.doubt = rounding.doubt;
+        for (gap, rounding) in values.gap.iter_mut().zip(&rounding.gap) {
+            *gap = *gap * (1.0 + SUMS) + rounding;
+        }
+        let (primal, gap) = (values.total_primal(), values.total_gap());
+        let mut dual = values.total_dual();
+        if !(primal.is_finite() && gap.is_finite()) {
+            return Err(Error::Numerical {
+                what: format!("the objective overflowed (primal {primal}, gap {gap})"),
+            });
+        }
+        // What P and D disagree by is rounding too; the gap is the one that is proven.
+        let size = primal.abs() + dual.abs() + objective.abs();
+        if (primal - dual - gap).abs() > PAIR_ROUNDING * size {
+            dual = primal - gap;
+        }
+        let scales = self.scales(&values)?;
+        let certificate = Certificate {
+            objective,
+            primal,
+            dual,
+            gap,
+            relative_gap: relative(&values.gap, &scales),
+            rounding: rounding.gap.iter().sum(),
+        };
+        Ok((certificate, relative(&rounding.gap, &scales)))
+    }
+}
