@@ -17,14 +17,14 @@
 //! ```
 //!
 //! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the decisions √w_i û_i, the sets √w_i U_i and
-//! the kernel √(w_i w_j) κ_ij, which is how they are solved; the operator must carry the same factors.
+//! the kernel √(w_i w_j) κ_ij, which is how they are solved; solvers put the factors on the operator they are handed.
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
 use crate::decision_set::{DecisionSet, Faces, Prices, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
-use crate::operator::KernelOperator;
+use crate::operator::{KernelOperator, Weighted};
 use crate::qp::Metric;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
@@ -273,6 +273,22 @@ impl Problem {
         self.roots.as_deref()
     }
 
+    /// `operator` with this problem's weights: what it is solved with. Fails where they are not about as many samples.
+    pub(crate) fn weigh<'a>(
+        &self,
+        operator: &'a dyn KernelOperator,
+    ) -> Result<Weighted<'a>, Error> {
+        if operator.n_samples() != self.n_samples() {
+            return Err(Error::RowCount {
+                left: "the kernel operator",
+                left_rows: operator.n_samples(),
+                right: "the problem",
+                right_rows: self.n_samples(),
+            });
+        }
+        Ok(Weighted::new(operator, self.roots()))
+    }
+
     /// What relative gaps refer to at these bounds.
     pub(crate) fn scale(&self, primal: f64, dual: f64) -> f64 {
         self.scale.unwrap_or_else(|| primal.abs().max(dual.abs()).max(1e-12 * self.mean_square))
@@ -471,7 +487,7 @@ impl Problem {
 
     /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
     /// from the definitions. Cost: one exact product.
-    pub fn certify(
+    pub(crate) fn certify(
         &self,
         operator: &dyn KernelOperator,
         responses: Array2<f64>,
