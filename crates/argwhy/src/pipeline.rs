@@ -10,7 +10,7 @@ use argwhy_core::model::Parts;
 use argwhy_core::operator::{HostOperator, OperatorKind};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, Path as SolverPath, SsoSettings, Status, primal,
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal,
     sso, theta,
 };
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
@@ -200,21 +200,21 @@ impl Pipeline {
             learns_theta,
         };
         let constrained = given.is_some();
-        Ok(Task { problem, set, constrained, sizes, outside, rows, weights, recorded })
+        Ok(Task { problem, set, constrained, sizes, outside, rows, recorded })
     }
 
-    /// A fit for each regularization of `path`.
+    /// A fit for each of `regularizations`, of which there is one unless the solver is Newton's with θ_uu = I.
     fn fit_kernel(
         &self,
         data: &Dataset,
         task: Task,
         mut start: Instant,
         progress: &mut (dyn Progress + Send),
-        path: &[f64],
+        regularizations: &[f64],
         each: &mut dyn FnMut(Fit) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let settings = &self.settings;
-        let Task { mut problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
+        let Task { problem, set, constrained, sizes, outside, rows, recorded } = task;
         let mut plan = Plan::new(settings, sizes)?;
         check_machine(&plan)?;
         let features =
@@ -231,33 +231,12 @@ impl Pipeline {
             SolverKind::Sso => OperatorKind::Tiled,
         };
         let operator = HostOperator::new(values.view(), kernel.clone(), plan.precision, whole)?;
-        let operator = match &weights {
-            Some(weights) => operator.with_weights(weights),
-            None => operator,
-        };
         drop(values);
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
         let own = NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
-        let mut newton = SolverPath::new(&operator, own, settings.regularization, settings.seed);
         let mut observer = Forward(progress);
-        for &k in path {
-            problem = problem.with_regularization(k)?;
-            let mut outcome = match (settings.solver, settings.theta) {
-                (SolverKind::Newton, ThetaChoice::Identity) => {
-                    newton.solve(&problem, &mut observer)?
-                }
-                (SolverKind::Newton, ThetaChoice::Learn) => {
-                    theta::solve(&problem, &operator, &own, settings.seed, &mut observer)?
-                }
-                (SolverKind::Sso, _) => {
-                    let max_rank = plan.block_rank(sizes);
-                    let own = SsoSettings { max_rank, ..settings.sso() };
-                    let (kind, seed) = (plan.operator, settings.seed);
-                    sso::solve(&problem, &operator, &own, kind, seed, &mut observer)?
-                }
-            };
+        let mut finish = |problem: &Problem, mut outcome: Outcome| {
             outcome.seconds = start.elapsed().as_secs_f64();
-            let interrupted = outcome.status == Status::Interrupted;
             let parts = Parts {
                 features: features.clone(),
                 kernel: kernel.clone(),
@@ -266,16 +245,30 @@ impl Pipeline {
                 signals: signals.view(),
                 rows: &numbers,
             };
-            let mut model = Model::from_outcome(&problem, &outcome, parts);
+            let mut model = Model::from_outcome(problem, &outcome, parts);
             model.record.peak_memory_bytes = peak_memory_bytes();
-            let settings = FitSettings { regularization: k, ..recorded.clone() };
+            let settings =
+                FitSettings { regularization: problem.regularization(), ..recorded.clone() };
             each(Fit { model, outcome, plan, outside, rows: rows.clone(), settings })?;
-            if interrupted {
-                break;
-            }
             start = Instant::now();
+            Ok(())
+        };
+        let seed = settings.seed;
+        match (settings.solver, settings.theta) {
+            (SolverKind::Newton, ThetaChoice::Identity) => {
+                path::solve(problem, &operator, regularizations, &own, seed, &mut observer, finish)
+            }
+            (SolverKind::Newton, ThetaChoice::Learn) => {
+                let outcome = theta::solve(&problem, &operator, &own, seed, &mut observer)?;
+                finish(&problem, outcome)
+            }
+            (SolverKind::Sso, _) => {
+                let own = SsoSettings { max_rank: plan.block_rank(sizes), ..settings.sso() };
+                let kind = plan.operator;
+                let outcome = sso::solve(&problem, &operator, &own, kind, seed, &mut observer)?;
+                finish(&problem, outcome)
+            }
         }
-        Ok(())
     }
 }
 
@@ -320,7 +313,6 @@ struct Task {
     sizes: Sizes,
     outside: Outside,
     rows: Vec<usize>,
-    weights: Option<Vec<f64>>,
     /// The settings to keep with the model.
     recorded: FitSettings,
 }
@@ -335,7 +327,7 @@ impl Pipeline {
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
+        let Task { problem, set, constrained, sizes, outside, rows, recorded } = task;
         let plan = Plan::primal(settings, sizes)?;
         check_machine(&plan)?;
         let features =

@@ -11,11 +11,12 @@ use crate::features::FeatureMap;
 use crate::kernel::layout::{BLOCK, STRIP};
 use crate::kernel::quadratic::{QuadraticRows, QuadraticSupport};
 use crate::kernel::recipe::Recipe;
+use crate::kernel::rounding::Rounded;
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::Isa;
 use crate::model::Model;
-use crate::operator::accumulate_rows;
+use crate::operator::{accumulate_rows, accuracy_for};
 use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -24,6 +25,8 @@ use rayon::prelude::*;
 const BATCH: usize = 256;
 /// Largest difference between the g of both ways, relative to the largest of them.
 const AGREEMENT: f64 = 1e-11;
+/// The tolerance whose accuracy predictions have.
+const ORDINARY_TOL: f64 = 1e-6;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
@@ -70,10 +73,15 @@ impl Predictor {
         } else {
             model.features.transform(model.support_signals.view())?
         };
-        let support = Samples::new(Recipe::new(&model.kernel, features.view()), features.view());
+        // The kernel of the certificate: by differences wherever that was computed by differences.
+        let accuracy = accuracy_for(model.record.regularization, ORDINARY_TOL);
+        let recipe = Recipe::new(&model.kernel, features.view());
+        let recipe = Rounded::new(&recipe, features.view(), accuracy).recipe;
+        let support = Samples::new(recipe, features.view());
         let signals = model.support_signals.view();
         let quadratic =
-            QuadraticSupport::new(&model.kernel, &model.features, signals, features.view());
+            QuadraticSupport::new(&model.kernel, &model.features, signals, features.view())
+                .filter(|support| support.rounding() <= accuracy);
         let dim = model.decision_dim();
         let mut coefficients = Aligned::zeros(n_support.div_ceil(BLOCK) * dim * BLOCK);
         for ((i, j), value) in model.coefficients.indexed_iter() {

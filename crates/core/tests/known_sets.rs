@@ -166,12 +166,7 @@ impl Given {
 
     fn operator(&self, precision: Precision, kind: OperatorKind) -> HostOperator {
         let features = array2(&self.features);
-        let operator =
-            HostOperator::new(features.view(), self.kernel.clone(), precision, kind).unwrap();
-        match &self.weights {
-            None => operator,
-            Some(weights) => operator.with_weights(weights),
-        }
+        HostOperator::new(features.view(), self.kernel.clone(), precision, kind).unwrap()
     }
 
     /// The samples in another order.

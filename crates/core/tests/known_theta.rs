@@ -98,12 +98,11 @@ fn theta_is_that_of_the_semidefinite_program() {
         let weights = given.get("weights").filter(|w| !w.is_null()).map(|w| vector(w, f64::NAN));
         for precision in [Precision::F64, Precision::F32] {
             let mut problem = Problem::new(decisions.view(), sets.clone(), k).unwrap();
-            let mut operator =
+            let operator =
                 HostOperator::new(features.view(), kernel.clone(), precision, OperatorKind::Tiled)
                     .unwrap();
             if let Some(weights) = &weights {
                 problem = problem.with_weights(weights.as_slice().unwrap()).unwrap();
-                operator = operator.with_weights(weights.as_slice().unwrap());
             }
             let settings = NewtonSettings { tol: 1e-9, ..NewtonSettings::default() };
             let outcome = theta::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();

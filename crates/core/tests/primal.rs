@@ -92,14 +92,10 @@ fn written_out(map: &FeatureMap, signals: &Array2<f64>, intercept: bool) -> Arra
     phi
 }
 
-fn dual(problem: &Problem, phi: &Array2<f64>, weights: Option<&[f64]>) -> Outcome {
+fn dual(problem: &Problem, phi: &Array2<f64>) -> Outcome {
     let operator =
         HostOperator::new(phi.view(), Kernel::Linear, Precision::F64, OperatorKind::Stored)
             .unwrap();
-    let operator = match weights {
-        Some(weights) => operator.with_weights(weights),
-        None => operator,
-    };
     let settings = NewtonSettings { tol: 1e-11, ..NewtonSettings::default() };
     newton::solve(problem, &operator, &settings, 0, &mut Ignore).unwrap()
 }
@@ -129,7 +125,7 @@ fn primal_and_dual_have_the_same_optimum() {
             assert!(outcome.iterations <= 20, "{case}: {} steps", outcome.iterations);
             assert!((c.primal - c.dual - c.gap).abs() <= 1e-12 * problem.mean_square(), "{case}");
             let phi = written_out(&map, &signals, intercept);
-            let other = dual(&problem, &phi, weights);
+            let other = dual(&problem, &phi);
             let expected = other.certified.certificate;
             assert!((c.objective / expected.objective - 1.0).abs() < 1e-9, "{case} {expected:?}");
             assert!((c.primal - expected.primal).abs() < 1e-9 * problem.mean_square(), "{case}");
@@ -162,7 +158,7 @@ fn another_theta_is_solved_too() {
             problem(kind, &wanted(&signals, 1.0), 1e-3).with_theta(theta.clone().unwrap());
         let design = Design::new(&map, signals.view()).unwrap();
         let outcome = primal::solve(&problem, &design, &tight(), &mut Ignore).unwrap();
-        let other = dual(&problem, &written_out(&map, &signals, false), None);
+        let other = dual(&problem, &written_out(&map, &signals, false));
         let (found, expected) =
             (outcome.certified.certificate.objective, other.certified.certificate.objective);
         assert_eq!(outcome.status, Status::Solved);

@@ -98,17 +98,8 @@ impl Random {
     }
 
     fn operator(&self, precision: Precision) -> HostOperator {
-        let operator = HostOperator::new(
-            self.features.view(),
-            self.kernel.clone(),
-            precision,
-            OperatorKind::Stored,
-        )
-        .unwrap();
-        match &self.weights {
-            None => operator,
-            Some(weights) => operator.with_weights(weights),
-        }
+        let kind = OperatorKind::Stored;
+        HostOperator::new(self.features.view(), self.kernel.clone(), precision, kind).unwrap()
     }
 
     fn solve(&self, tol: f64) -> Outcome {

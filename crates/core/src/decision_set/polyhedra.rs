@@ -232,25 +232,31 @@ impl Polyhedra {
         Self { limits, own_limits: true, ..self.clone() }
     }
 
-    /// X(g) of sample `i`, in `solver`. Limits of single dimensions are met exactly, general rows to
-    /// [`qp::VIOLATION`] of the decision's size.
+    /// X(g) of sample `i`, in `solver`. Limits of single dimensions are met exactly, general rows to a few units in the last place
+    /// of their own terms.
     pub(super) fn solve(
         &self,
         i: usize,
         solver: &mut ActiveSet,
         desired: &[f64],
-        warm: &[u32],
     ) -> Result<(), Error> {
+        solver.solve(self.at(i), desired, &[]).map_err(|e| unsolved(i, &e))?;
+        self.polish(i, solver);
+        Ok(())
+    }
+
+    /// Takes off the solution what rounding put beyond the limits of sample `i`.
+    pub(super) fn polish(&self, i: usize, solver: &mut ActiveSet) {
         let set = self.at(i);
-        solver.solve(set, desired, warm).map_err(|e| unsolved(i, &e))?;
+        let mut bounds = [vec![f64::NEG_INFINITY; self.n], vec![f64::INFINITY; self.n]];
         for (label, limit) in self.labels.iter().zip(set.limits).skip(self.general) {
             match label {
-                RowLabel::Lower(j) => solver.keep(*j as usize, -limit, f64::INFINITY),
-                RowLabel::Upper(j) => solver.keep(*j as usize, f64::NEG_INFINITY, *limit),
+                RowLabel::Lower(j) => bounds[0][*j as usize] = -limit,
+                RowLabel::Upper(j) => bounds[1][*j as usize] = *limit,
                 RowLabel::Equality(_) | RowLabel::Inequality(_) => {}
             }
         }
-        Ok(())
+        solver.polish(set, &bounds[0], &bounds[1]);
     }
 
     /// Decides for every sample on what is desired there and reads something off each answer: `read` gets the sample, its g
@@ -260,7 +266,7 @@ impl Polyhedra {
         metric: &Metric,
         desired: &Array2<f64>,
         last: Option<&Faces>,
-        read: impl Fn(usize, &[f64], &ActiveSet) -> T + Sync,
+        read: impl Fn(usize, &[f64], &mut ActiveSet) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
         let all: Vec<usize> = (0..desired.ncols()).collect();
         let parts: Vec<Result<Vec<T>, Error>> = all
@@ -275,8 +281,8 @@ impl Polyhedra {
                             *g = desired[[j, i]];
                         }
                         let warm = last.map_or(&[][..], |faces| faces.working(i));
-                        self.solve(i, &mut solver, &g, warm)?;
-                        Ok(read(i, &g, &solver))
+                        solver.solve(self.at(i), &g, warm).map_err(|e| unsolved(i, &e))?;
+                        Ok(read(i, &g, &mut solver))
                     })
                     .collect()
             })

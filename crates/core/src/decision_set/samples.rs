@@ -191,7 +191,7 @@ impl SampleSets {
             }
             Self::Polyhedra(polyhedra) => {
                 let mut solver = ActiveSet::new(&Metric::identity(polyhedra.n));
-                polyhedra.solve(i, &mut solver, point, &[])?;
+                polyhedra.solve(i, &mut solver, point)?;
                 point.copy_from_slice(solver.solution());
                 Ok(())
             }
@@ -206,7 +206,7 @@ impl SampleSets {
         desired: &mut [f64],
     ) -> Result<(), Error> {
         let Self::Polyhedra(polyhedra) = self else { return self.project(i, desired) };
-        polyhedra.solve(i, solver, desired, &[])?;
+        polyhedra.solve(i, solver, desired)?;
         desired.copy_from_slice(solver.solution());
         Ok(())
     }
@@ -221,7 +221,10 @@ impl SampleSets {
             }
             Self::Polyhedra(polyhedra) => {
                 let metric = Metric::identity(polyhedra.n);
-                let read = |_: usize, _: &[f64], solver: &ActiveSet| solver.solution().to_vec();
+                let read = |i: usize, _: &[f64], solver: &mut ActiveSet| {
+                    polyhedra.polish(i, solver);
+                    solver.solution().to_vec()
+                };
                 let nearest = polyhedra.visit(&metric, points, None, read)?;
                 for (i, nearest) in nearest.into_iter().enumerate() {
                     for (j, u) in nearest.into_iter().enumerate() {
@@ -287,6 +290,7 @@ impl SampleSets {
             }
             Self::Polyhedra(polyhedra) => {
                 let seats = polyhedra.visit(metric, desired, last, |i, g, solver| {
+                    polyhedra.polish(i, solver);
                     let doubt = solver.doubt(polyhedra.at(i), g);
                     (solver.solution().to_vec(), Face::of(solver, doubt))
                 })?;

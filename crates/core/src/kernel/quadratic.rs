@@ -11,6 +11,7 @@ use super::Kernel;
 use super::finish::Finish;
 use super::layout::{BLOCK, STRIP};
 use super::recipe::simple;
+use super::rounding::distance_units;
 use super::tile::Pairing;
 use crate::features::{Expansion, FeatureMap};
 use crate::linalg::aligned::Aligned;
@@ -52,6 +53,10 @@ impl QuadraticRows {
             linear: vec![0.0; signal_dim],
         }
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Σ aᵢ bᵢ in four running sums.
@@ -100,6 +105,15 @@ impl QuadraticSupport {
         }
         let centred_monomials = map.centred_monomials(&centre);
         Some(Self { weight, is_distance, finish, centre, centred_monomials, panels, halves })
+    }
+
+    /// What a kernel value is off by on average, as in `rounding`: features are not centred here. Inner products are as right as
+    /// those of features.
+    pub(crate) fn rounding(&self) -> f64 {
+        if !self.is_distance {
+            return 0.0;
+        }
+        distance_units(self.finish, self.centred_monomials.len(), mean(&self.halves))
     }
 
     /// Writes the polynomial of the signal with features `z` (none of them clipped) as row `r`.

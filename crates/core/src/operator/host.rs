@@ -9,7 +9,7 @@ use crate::kernel::rounding::Rounded;
 use crate::kernel::samples::Samples;
 use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2};
+use ndarray::{ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 
 /// Products with K on this machine's cores.
@@ -21,8 +21,6 @@ pub struct HostOperator {
     diagonal: Vec<f64>,
     /// Of exact products, see [`KernelOperator::rounding`].
     rounding: Vec<f64>,
-    /// Factors f of diag(f) K diag(f), where samples have weights.
-    factors: Option<Vec<f64>>,
 }
 
 enum Working {
@@ -103,7 +101,6 @@ impl HostOperator {
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
             rounding: envelope.clone(),
-            factors: None,
         };
         Ok(match working_precision(precision, kind) {
             Precision::F32 if single_will_do => Self {
@@ -112,7 +109,6 @@ impl HostOperator {
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
                 rounding: envelope.clone(),
-                factors: None,
             },
             // Memory was promised for f32 values, so f64 ones are not kept.
             Precision::F32 => double(OperatorKind::Tiled),
@@ -161,48 +157,6 @@ impl HostOperator {
             kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
             rounding: samples.iter().map(|&i| self.rounding[i]).collect(),
-            factors: self
-                .factors
-                .as_ref()
-                .map(|factors| samples.iter().map(|&i| factors[i]).collect()),
-        }
-    }
-
-    /// The operator of √w_i κ_ij √w_j: what a problem with `weights` is solved with.
-    #[must_use]
-    pub fn with_weights(mut self, weights: &[f64]) -> Self {
-        assert_eq!(weights.len(), self.diagonal.len(), "one weight a sample");
-        self.exact = self.exact.map(|exact| Box::new(exact.with_weights(weights)));
-        self.diagonal.iter_mut().zip(weights).for_each(|(d, w)| *d *= w);
-        // Factors are multiplied with before and after.
-        let twice = 1.0 + 1e-3;
-        self.rounding.iter_mut().zip(weights).for_each(|(r, w)| *r *= twice * w.sqrt());
-        self.factors = Some(weights.iter().map(|w| w.sqrt()).collect());
-        self
-    }
-
-    /// v·diag(f) for the listed samples, all where none are.
-    fn weighted<'a>(
-        &self,
-        v: ArrayView2<'a, f64>,
-        samples: Option<&[usize]>,
-    ) -> CowArray<'a, f64, Ix2> {
-        let Some(factors) = &self.factors else { return v.into() };
-        let mut v = v.to_owned();
-        for mut row in v.rows_mut() {
-            for (at, v) in row.iter_mut().enumerate() {
-                *v *= factors[samples.map_or(at, |samples| samples[at])];
-            }
-        }
-        v.into()
-    }
-
-    /// out ← f_i out_i.
-    fn weigh(&self, mut out: ArrayViewMut2<'_, f64>) {
-        if let Some(factors) = &self.factors {
-            for mut row in out.rows_mut() {
-                row.iter_mut().zip(factors).for_each(|(v, f)| *v *= f);
-            }
         }
     }
 
@@ -229,10 +183,8 @@ impl KernelOperator for HostOperator {
         self.diagonal.clone()
     }
 
-    fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
-        let v = self.weighted(v, None);
-        with_tiles!(self, tiles => tiles.apply(v.view(), out.view_mut()));
-        self.weigh(out);
+    fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
+        with_tiles!(self, tiles => tiles.apply(v, out));
         Ok(())
     }
 
@@ -254,23 +206,12 @@ impl KernelOperator for HostOperator {
         columns: Range<usize>,
         out: &mut [f64],
     ) -> Result<(), Error> {
-        with_tiles!(self, tiles => tiles.rows_into(samples, columns.clone(), out));
-        if let Some(factors) = &self.factors {
-            for (row, &i) in out.chunks_mut(columns.len().max(1)).zip(samples) {
-                let others = &factors[columns.clone()];
-                row.iter_mut().zip(others).for_each(|(v, f)| *v *= factors[i] * f);
-            }
-        }
+        with_tiles!(self, tiles => tiles.rows_into(samples, columns, out));
         Ok(())
     }
 
     fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error> {
         with_tiles!(self, tiles => tiles.block_into(samples, out));
-        if let Some(factors) = &self.factors {
-            for (row, &i) in out.chunks_mut(samples.len().max(1)).zip(samples) {
-                row.iter_mut().zip(samples).for_each(|(v, &j)| *v *= factors[i] * factors[j]);
-            }
-        }
         Ok(())
     }
 
@@ -278,17 +219,9 @@ impl KernelOperator for HostOperator {
         &self,
         samples: &[usize],
         v: ArrayView2<'_, f64>,
-        mut out: ArrayViewMut2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
-        if self.factors.is_none() {
-            with_tiles!(self, tiles => tiles.add_columns(samples, v, out));
-            return Ok(());
-        }
-        let v = self.weighted(v, Some(samples));
-        let mut added = Array2::zeros(out.dim());
-        with_tiles!(self, tiles => tiles.add_columns(samples, v.view(), added.view_mut()));
-        self.weigh(added.view_mut());
-        out += &added;
+        with_tiles!(self, tiles => tiles.add_columns(samples, v, out));
         Ok(())
     }
 
@@ -570,49 +503,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// Every way through the operator carries √w_i κ_ij √w_j.
-    #[test]
-    fn weights_scale_rows_and_columns() {
-        let (n, kernel) = (130, Kernel::Rbf { gamma: 0.07 });
-        let features = wave(n, 5, 0.3);
-        let weights: Vec<f64> = (0..n).map(|i| 0.3 + (i % 7) as f64).collect();
-        let row = |i: usize| features.row(i).to_vec();
-        let entry = |i: usize, j: usize| {
-            (weights[i] * weights[j]).sqrt() * kernel.evaluate(&row(i), &row(j))
-        };
-        let operator = HostOperator::new(
-            features.view(),
-            kernel.clone(),
-            Precision::F64,
-            OperatorKind::Stored,
-        )
-        .unwrap()
-        .with_weights(&weights);
-        let gram = Array2::from_shape_fn((n, n), |(i, j)| entry(i, j));
-        let v = wave(2, n, 1.0);
-        let mut out = Array2::zeros(v.dim());
-        operator.apply(v.view(), out.view_mut()).unwrap();
-        assert!(worst(&out, &v.dot(&gram)) < 1e-11);
-        let samples = [7, 100, 3];
-        let mut rows = vec![0.0; 3 * 30];
-        operator.rows_into(&samples, 20..50, &mut rows).unwrap();
-        let mut block = vec![0.0; 9];
-        operator.block_into(&samples, &mut block).unwrap();
-        for (a, &i) in samples.iter().enumerate() {
-            assert!((0..30).all(|c| (rows[a * 30 + c] - entry(i, 20 + c)).abs() < 1e-13));
-            assert!((0..3).all(|b| (block[a * 3 + b] - entry(i, samples[b])).abs() < 1e-13));
-            assert!((operator.diagonal()[i] - entry(i, i)).abs() < 1e-13);
-        }
-        let part = v.select(ndarray::Axis(1), &samples);
-        let expected = part.dot(&gram.select(ndarray::Axis(0), &samples)) + &out;
-        operator.add_columns(&samples, part.view(), out.view_mut()).unwrap();
-        assert!(worst(&out, &expected) < 1e-11);
-        let restricted = operator.restrict(&samples, OperatorKind::Tiled).unwrap();
-        let mut small = Array2::zeros((2, 3));
-        restricted.exact().apply(part.view(), small.view_mut()).unwrap();
-        let inner = gram.select(ndarray::Axis(0), &samples).select(ndarray::Axis(1), &samples);
-        assert!(worst(&small, &part.dot(&inner)) < 1e-12);
     }
 }

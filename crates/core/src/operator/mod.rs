@@ -11,10 +11,12 @@ mod host;
 mod kind;
 mod schedule;
 mod tiles;
+mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};
+pub(crate) use weighted::Weighted;
 
 use crate::error::Error;
 use ndarray::{ArrayView2, ArrayViewMut2};

@@ -75,7 +75,7 @@ struct Rounding {
 impl Problem {
     /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
     /// from the definitions. Cost: one exact product.
-    pub fn certify(
+    pub(crate) fn certify(
         &self,
         operator: &dyn KernelOperator,
         responses: Array2<f64>,

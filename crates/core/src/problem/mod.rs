@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the decisions √w_i û_i, the sets √w_i U_i and
-//! the kernel √(w_i w_j) κ_ij, which is how they are solved; the operator must carry the same factors.
+//! the kernel √(w_i w_j) κ_ij, which is how they are solved; solvers put the factors on the operator they are handed.
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
@@ -33,7 +33,7 @@ pub(crate) use theta::{ThetaBound, at_least_identity, square};
 use crate::decision_set::{DecisionSet, Faces, Prices, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
-use crate::operator::KernelOperator;
+use crate::operator::{KernelOperator, Weighted};
 use crate::qp::Metric;
 use groups::Groups;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
@@ -280,6 +280,22 @@ impl Problem {
         self.roots.as_deref()
     }
 
+    /// `operator` with this problem's weights: what it is solved with. Fails where they are not about as many samples.
+    pub(crate) fn weigh<'a>(
+        &self,
+        operator: &'a dyn KernelOperator,
+    ) -> Result<Weighted<'a>, Error> {
+        if operator.n_samples() != self.n_samples() {
+            return Err(Error::RowCount {
+                left: "the kernel operator",
+                left_rows: operator.n_samples(),
+                right: "the problem",
+                right_rows: self.n_samples(),
+            });
+        }
+        Ok(Weighted::new(operator, self.roots()))
+    }
+
     /// What the samples outside a block add to its desired decisions.
     pub(crate) fn offset(&self) -> Option<&Array2<f64>> {
         self.offset.as_ref()
@@ -459,7 +475,9 @@ mod tests {
             let decided = problem.decide(&certified.desired, None).unwrap().decisions;
             let shares = problem.gap_shares(&certified.responses, &certified.desired, &decided);
             let mean = shares.iter().sum::<f64>() / n as f64;
-            prop_assert!((mean - c.gap).abs() <= 1e-12 * c.gap.max(1e-300));
+            prop_assert!((mean + c.rounding - c.gap).abs() <= 2e-12 * c.gap.max(1e-300));
+            // What rounding may hide is counted, and little.
+            prop_assert!(c.rounding > 0.0 && c.rounding < 1e-9 * scale, "{c:?}");
         }
     }
 

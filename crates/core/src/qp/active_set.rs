@@ -9,7 +9,12 @@ use super::{Constraints, Metric, QpError, fallback, farkas};
 /// How far a row may be exceeded, relative to the size of the point and of the row's limit.
 const VIOLATION: f64 = 1e-13;
 
-/// The same after the interior-point method has been asked: better a point this close than none.
+/// Units in the last place, of a row's own terms, to which [`ActiveSet::polish`] meets it.
+const LAST_BITS: f64 = 4.0 * f64::EPSILON;
+/// Passes over all rows that it makes at most.
+const POLISHES: usize = 8;
+
+/// [`VIOLATION`] after the interior-point method has been asked: better a point this close than none.
 const VIOLATION_AFTER_FALLBACK: f64 = 1e-11;
 
 /// Distance from the span of the working rows, in the metric's coordinates and relative to its reach, below which a row
@@ -167,9 +172,55 @@ impl ActiveSet {
         out[..basis.len()].copy_from_slice(basis);
     }
 
-    /// Moves entry `j` of the solution into [`low`, `high`], out of which only rounding can have taken it.
-    pub(crate) fn keep(&mut self, j: usize, low: f64, high: f64) {
-        self.solution[j] = self.solution[j].max(low).min(high);
+    /// Moves the solution to where every row is met to a few units in the last place of its own terms, `low` ≤ u ≤ `high` exactly:
+    /// read off from the factor, all entries are rounded as the largest of them is.
+    pub(crate) fn polish(&mut self, set: Constraints<'_>, low: &[f64], high: &[f64]) {
+        let n = self.metric.dim();
+        if self.factor.rank() > 0 {
+            self.shares.clear();
+            for &i in &self.working {
+                let level = dot(set.row(i as usize, n), &self.solution);
+                self.shares.push(set.limits[i as usize] - level);
+            }
+            self.factor.nudge(&mut self.shares, &mut self.solution);
+        }
+        let bounds = || low.iter().zip(high);
+        let keep = |u: &mut [f64]| {
+            u.iter_mut().zip(bounds()).for_each(|(u, (low, high))| *u = u.max(*low).min(*high));
+        };
+        keep(&mut self.solution);
+        // What is still beyond a row is rounding: taken off along it, by the entries that their own limits leave room.
+        for _ in 0..POLISHES {
+            let mut met = true;
+            for (r, &limit) in set.limits.iter().enumerate() {
+                let row = set.row(r, n);
+                let over = dot(row, &self.solution) - limit;
+                let over = if r < set.equalities { over } else { over.max(0.0) };
+                let terms = row.iter().zip(&self.solution).map(|(a, u)| (a * u).abs());
+                if over.abs() <= LAST_BITS * (terms.sum::<f64>() + limit.abs()) {
+                    continue;
+                }
+                met = false;
+                let room = |j: usize, u: f64| {
+                    let step = -over * row[j];
+                    if step > 0.0 { u < high[j] } else { u > low[j] }
+                };
+                let free = self.solution.iter().enumerate().filter(|(j, u)| room(*j, **u));
+                let square: f64 = free.map(|(j, _)| row[j] * row[j]).sum();
+                if square == 0.0 {
+                    continue;
+                }
+                for (j, u) in self.solution.iter_mut().enumerate() {
+                    if room(j, *u) {
+                        *u -= over / square * row[j];
+                    }
+                }
+                keep(&mut self.solution);
+            }
+            if met {
+                break;
+            }
+        }
     }
 
     /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven from the multipliers: with

@@ -220,6 +220,20 @@ impl Factor {
         }
     }
 
+    /// Moves `u` itself, not where it is read off from, so that the working rows gain `residual`, which is overwritten:
+    /// u += J₁R⁻ᵀ residual. What small entries of u lost beside large ones comes back.
+    pub(super) fn nudge(&self, residual: &mut [f64], u: &mut [f64]) {
+        let n = u.len();
+        for j in 0..self.rank {
+            let column = &self.triangle[j * n..=j * n + j];
+            let known = dot(&column[..j], &residual[..j]);
+            residual[j] = (residual[j] - known) * self.inverse_pivots[j];
+        }
+        for (column, y) in self.basis.chunks_exact(n).zip(&*residual) {
+            add_scaled(u, *y, column);
+        }
+    }
+
     /// Solves Rx = b in place.
     #[inline(always)]
     fn solve_upper(&self, dim: impl Dim, x: &mut [f64]) {

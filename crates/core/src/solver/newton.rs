@@ -143,6 +143,7 @@ pub fn solve(
 ) -> Result<Outcome, Error> {
     let shape = problem.decisions().dim();
     let start = (Array2::zeros(shape), Array2::zeros(shape));
+    let operator = &problem.weigh(operator)?;
     solve_from(problem, operator, settings, seed, start, Answer::Coefficients, observer)?
         .finished(problem)
 }
@@ -156,7 +157,7 @@ pub(crate) enum Answer {
     Responses,
 }
 
-/// As [`solve`], from coefficients whose desired decisions are known.
+/// As [`solve`], from coefficients whose desired decisions are known, with an operator that has the problem's weights.
 pub(crate) fn solve_from(
     problem: &Problem,
     operator: &dyn KernelOperator,

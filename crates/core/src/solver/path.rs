@@ -1,23 +1,51 @@
 //! Problems that differ in their regularization alone, one after the other.
 //!
-//! Enters: an operator and the regularizations to come. Leaves: an outcome for each, as certified as that of any other fit. Each solve starts
-//! from the coefficients of the one before, whose desired decisions are known exactly, and all share one low-rank factor of K,
-//! made for the smallest λ; only the small matrices of the preconditioner are factorised anew.
+//! Enters: a problem, an operator and the regularizations. Leaves: an outcome for each, as certified as that of any other fit.
+//! Each solve starts from the coefficients of the one before, whose desired decisions are known exactly, and all share one
+//! low-rank factor of K, made for the smallest λ; only the small matrices of the preconditioner are factorised anew.
 
 use super::clock::Clock;
 use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::Observer;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Status};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::Preconditioner;
 use crate::problem::Problem;
 use ndarray::Array2;
 
+/// Minimises P of `problem` with each of `regularizations` in place of its own, and hands each outcome to `each` with the
+/// problem it solves. An interrupted one is the last; so is one that `each` fails on.
+pub fn solve<E: From<Error>>(
+    mut problem: Problem,
+    operator: &dyn KernelOperator,
+    regularizations: &[f64],
+    settings: &NewtonSettings,
+    seed: u64,
+    observer: &mut dyn Observer,
+    mut each: impl FnMut(&Problem, Outcome) -> Result<(), E>,
+) -> Result<(), E> {
+    settings.validate()?;
+    let operator = problem.weigh(operator)?;
+    let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut path = Path { operator: &operator, settings, seed, smallest, made: None, start: None };
+    for &regularization in regularizations {
+        problem = problem.with_regularization(regularization)?;
+        let outcome = path.solve(&problem, observer)?;
+        let interrupted = outcome.status == Status::Interrupted;
+        each(&problem, outcome)?;
+        if interrupted {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// What one solve leaves to the next.
-pub struct Path<'a> {
+struct Path<'a> {
+    /// With the problem's weights.
     operator: &'a dyn KernelOperator,
-    settings: NewtonSettings,
+    settings: &'a NewtonSettings,
     seed: u64,
     /// The smallest regularization that will be asked for.
     smallest: f64,
@@ -26,24 +54,8 @@ pub struct Path<'a> {
     start: Option<(Array2<f64>, Array2<f64>)>,
 }
 
-impl<'a> Path<'a> {
-    /// A path whose regularizations are not below `smallest`.
-    pub fn new(
-        operator: &'a dyn KernelOperator,
-        settings: NewtonSettings,
-        smallest: f64,
-        seed: u64,
-    ) -> Self {
-        Self { operator, settings, seed, smallest, made: None, start: None }
-    }
-
-    /// Minimises P of the next problem: the same decisions, sets and weights as before, and a regularization of its own.
-    pub fn solve(
-        &mut self,
-        problem: &Problem,
-        observer: &mut dyn Observer,
-    ) -> Result<Outcome, Error> {
-        self.settings.validate()?;
+impl Path<'_> {
+    fn solve(&mut self, problem: &Problem, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let mut clock = Clock::new(self.settings.time_limit, observer);
         let kept = match &mut self.made {
             Some((_, kept)) => kept.set_ridge(problem.ridge()),
@@ -53,12 +65,11 @@ impl<'a> Path<'a> {
             // The old factor goes before the new one comes.
             self.made = None;
             let finest = self.smallest / problem.regularization() * problem.ridge();
-            let (settings, seed) = (&self.settings, self.seed);
             self.made = Some(newton::preconditioned(
                 problem,
                 self.operator,
-                settings,
-                seed,
+                self.settings,
+                self.seed,
                 finest,
                 &mut clock,
             )?);
@@ -69,7 +80,7 @@ impl<'a> Path<'a> {
         let outcome = newton::solve_with(
             problem,
             Assembled { operator: *operator, preconditioner: Box::new(&mut **preconditioner) },
-            &self.settings,
+            self.settings,
             start,
             Answer::Coefficients,
             &mut clock,

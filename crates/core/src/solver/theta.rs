@@ -58,6 +58,7 @@ pub fn solve(
 ) -> Result<Outcome, Error> {
     settings.validate()?;
     check_precision(problem)?;
+    let operator = &problem.weigh(operator)?;
     let mut clock = Clock::new(settings.time_limit, observer);
     let first = Step::first(problem, operator, settings, seed, &mut clock)?;
     // Unless Θ = I is the answer the dimensions are coupled from here on, whatever the sets are.

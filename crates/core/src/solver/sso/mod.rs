@@ -41,6 +41,7 @@ pub fn solve(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
     let checked = settings.check(problem.n_samples())?;
+    let operator = &problem.weigh(operator)?;
     let mut clock = Clock::new(settings.time_limit, observer);
     let shape = problem.decisions().dim();
     let desired = Array2::zeros(shape);
