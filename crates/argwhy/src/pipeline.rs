@@ -7,7 +7,7 @@ use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
-use argwhy_core::operator::{HostOperator, OperatorKind};
+use argwhy_core::operator::{HostOperator, OperatorKind, accuracy_for};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
     Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal,
@@ -230,7 +230,15 @@ impl Pipeline {
             // SSO stores K_SS at most.
             SolverKind::Sso => OperatorKind::Tiled,
         };
-        let operator = HostOperator::new(values.view(), kernel.clone(), plan.precision, whole)?;
+        let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
+        let accuracy = accuracy_for(smallest, settings.tol);
+        let operator = HostOperator::with_accuracy(
+            values.view(),
+            kernel.clone(),
+            plan.precision,
+            whole,
+            accuracy,
+        )?;
         drop(values);
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
         let own = NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
@@ -373,7 +381,13 @@ impl Fit {
 
     /// Why the solver stopped, in words, with what to change where it stopped short.
     pub fn verdict(&self) -> &'static str {
+        let certificate = self.outcome.certified.certificate;
         match self.outcome.status {
+            // Half of the gap or more is what rounding may hide.
+            Status::Stalled if 2.0 * certificate.rounding >= certificate.gap => {
+                "stalled: rounding in double precision may hide a gap of this size (normalise the signals, or try a smaller \
+                 --gamma, a larger -k or --tol)"
+            }
             Status::Solved => "solved",
             Status::MaxIterations => "stopped at the step limit (raise --max-iterations)",
             Status::TimeLimit => "stopped at the time limit (raise --time-limit)",

@@ -27,6 +27,8 @@ const BATCH: usize = 256;
 const AGREEMENT: f64 = 1e-11;
 /// The tolerance whose accuracy predictions have.
 const ORDINARY_TOL: f64 = 1e-6;
+/// What their kernel values may be off by, by a bound that is fifty times what is seen.
+const ACCURACY: f64 = 1e-12;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
@@ -74,7 +76,7 @@ impl Predictor {
             model.features.transform(model.support_signals.view())?
         };
         // The kernel of the certificate: by differences wherever that was computed by differences.
-        let accuracy = accuracy_for(model.record.regularization, ORDINARY_TOL);
+        let accuracy = accuracy_for(model.record.regularization, ORDINARY_TOL).min(ACCURACY);
         let recipe = Recipe::new(&model.kernel, features.view());
         let recipe = Rounded::new(&recipe, features.view(), accuracy).recipe;
         let support = Samples::new(recipe, features.view());

@@ -5,6 +5,7 @@
 mod common;
 mod constraints;
 
+mod attacks;
 mod charging;
 mod contract;
 mod determinism;

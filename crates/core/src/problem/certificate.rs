@@ -12,8 +12,6 @@ use crate::operator::KernelOperator;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// Relative to the values, the disagreement of P − D with the gap that is plain rounding of sums.
-const PAIR_ROUNDING: f64 = 1e-12;
 /// Half the distance between 1 and the next f64.
 const UNIT: f64 = f64::EPSILON / 2.0;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
@@ -24,9 +22,10 @@ const SUMS: f64 = 1e-12;
 pub struct Certificate {
     /// (Q)(x), the paper's [KIO 9], at the responses.
     pub objective: f64,
-    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without the constant kn).
+    /// P(α), rounded up by what it may be off: an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without
+    /// the constant kn).
     pub primal: f64,
-    /// D(x): a lower bound on the same.
+    /// A lower bound on the same: P(α), rounded down likewise, less the gap.
     pub dual: f64,
     /// P(α) − D(x) from the identity of nonnegative terms, and what rounding may have taken off it.
     pub gap: f64,
@@ -85,12 +84,8 @@ impl Problem {
         let decided = self.decide(&desired, None)?;
         let y = &decided.decisions;
         let apart = self.apart(&responses, y);
-        let values = Values {
-            primal: self.primals(&coefficients, &desired, y),
-            dual: self.duals(&responses, &coefficients, &desired),
-            gap: self.gaps_apart(&apart, &desired, y),
-            doubt: Vec::new(),
-        };
+        let primal = self.primals(&coefficients, &desired, y);
+        let values = Values::below(primal, self.gaps_apart(&apart, &desired, y));
         // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
         let snapped = &responses - y - &apart;
         let rounding = self.rounding(operator, (&coefficients, &desired), &decided, &apart, &snapped);
@@ -191,11 +186,6 @@ impl Problem {
         let losses = self.losses(desired, y);
         let primal: Vec<f64> = squares(weights).iter().zip(&losses).map(|(e, l)| e + l).collect();
         let gap = squares(&(weights - own));
-        let both = &*self.decisions + y;
-        let theta_both = self.theta_times(&both);
-        let (u, x, both) = (slice(&self.decisions), slice(y), slice(&theta_both));
-        let explained = self.means(|at| (u[at] - x[at]) * both[at]);
-        let dual = explained.iter().zip(squares(own)).map(|(d, e)| d - e).collect();
         let responses = dot(slice(y), slice(&self.theta_times(y)));
         let objective = responses / self.total + squares(own).iter().sum::<f64>();
 
@@ -213,7 +203,7 @@ impl Problem {
         let none = Array2::zeros(y.dim());
         let mut rounding = self.rounding_of(&off, &none, &none, (desired, decided));
         rounding.gap.iter_mut().zip(own_rounding).for_each(|(gap, own)| *gap += own);
-        self.assemble(objective, Values { primal, dual, gap, doubt: Vec::new() }, rounding)
+        self.assemble(objective, Values::below(primal, gap), rounding)
     }
 
     /// How far each entry of an exact product with `v` can be off.
@@ -304,17 +294,14 @@ impl Problem {
             *gap = *gap * (1.0 + SUMS) + rounding;
         }
         let (primal, gap) = (values.total_primal(), values.total_gap());
-        let mut dual = values.total_dual();
         if !(primal.is_finite() && gap.is_finite()) {
             return Err(Error::Numerical {
                 what: format!("the objective overflowed (primal {primal}, gap {gap})"),
             });
         }
-        // What P and D disagree by is rounding too; the gap is the one that is proven.
-        let size = primal.abs() + dual.abs() + objective.abs();
-        if (primal - dual - gap).abs() > PAIR_ROUNDING * size {
-            dual = primal - gap;
-        }
+        // What is reported encloses the optimum whatever P itself was rounded by.
+        let doubt: f64 = values.doubt.iter().sum();
+        let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let scales = self.scales(&values)?;
         let certificate = Certificate {
             objective,

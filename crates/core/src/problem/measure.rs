@@ -190,22 +190,6 @@ impl Problem {
         energies.into_iter().zip(self.losses(desired, decided)).map(|(e, l)| e + l).collect()
     }
 
-    /// D(x) for the responses' own coefficients and desired decisions, group by group: (1/N) Σ (û−x)ᵀΘ(û+x) − k‖α‖²_K.
-    pub(super) fn duals(
-        &self,
-        responses: &Array2<f64>,
-        coefficients: &Array2<f64>,
-        desired: &Array2<f64>,
-    ) -> Vec<f64> {
-        let both = &*self.decisions + responses;
-        let both = self.theta_times(&both);
-        let (u, x, both) = (slice(&self.decisions), slice(responses), slice(&both));
-        let explained = self.means(|at| (u[at] - x[at]) * both[at]);
-        // In a block k(‖α‖²_K + 2⟨α, c⟩).
-        let energies = self.energies(coefficients, desired, 2.0);
-        explained.into_iter().zip(energies).map(|(d, e)| d - e).collect()
-    }
-
     /// What relative gaps refer to, group by group: the larger bound, but no less than a 1e-12 of what there is to
     /// explain: P at α = 0, to which nothing adds that is fixed.
     pub(crate) fn scales(&self, values: &Values) -> Result<Vec<f64>, Error> {
