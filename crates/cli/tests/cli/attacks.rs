@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// Unix timestamps, the hour of the day, and a decision in [0, 1].
 fn timestamps(rows: usize) -> String {
-    let mut text = String::from("s0,s1,u\n");
+    let mut text = String::from("signals_0,signals_1,decisions_0\n");
     for i in 0..rows {
         let (time, hour) = (1_700_000_000 + 3600 * i, i % 24);
         let power = 0.5 + 0.7 * (hour as f64 * 0.5 + i as f64 * 0.01).sin();
@@ -104,7 +104,7 @@ fn decisions_on_timestamps_are_those_of_the_certificate() {
 #[test]
 fn a_fixed_dimension_does_not_swamp_the_others() {
     let folder = Folder::new();
-    let mut text = String::from("s0,u0,u1\n");
+    let mut text = String::from("signals_0,decisions_0,decisions_1\n");
     for i in 0..60 {
         let s = i as f64 * 0.1;
         writeln!(text, "{s},1000000,{}", 1e-3 * (2.0 * s).sin()).unwrap();
@@ -118,7 +118,7 @@ fn a_fixed_dimension_does_not_swamp_the_others() {
         .iter()
         .map(|row| format!("{},{}\n", row[0], row[2]))
         .collect();
-    folder.write("alone.csv", format!("s0,u1\n{}", lines.concat()));
+    folder.write("alone.csv", format!("signals_0,decisions_0\n{}", lines.concat()));
     let alone = ["fit", "alone.csv", "-k", "1e-4", "--bounds=-0.001,0.001", "--json", "-o", "a.argwhy"];
     let alone = folder.run(alone).exits(0).json();
     for key in ["primal", "dual"] {
@@ -136,7 +136,7 @@ fn a_fixed_dimension_does_not_swamp_the_others() {
 #[test]
 fn a_tiny_regularization_is_as_good_as_a_factorisation() {
     let folder = Folder::new();
-    let mut text = String::from("s0,s1,u\n");
+    let mut text = String::from("signals_0,signals_1,decisions_0\n");
     for i in 0..50_u32 {
         let (a, b) = (f64::from(i % 10) * 0.7, f64::from(i / 10) * 0.9);
         writeln!(text, "{a},{b},{}", 0.4 * (a + 0.3 * b).sin()).unwrap();
@@ -160,7 +160,7 @@ fn a_tiny_regularization_is_as_good_as_a_factorisation() {
 fn decisions_with_a_learned_theta_stay_in_their_box_exactly() {
     let folder = Folder::new();
     let wave = |i: u32, phase: f64| 0.5 + 0.8 * (f64::from(i) * 0.37 + phase).sin();
-    let mut text = String::from("s0,s1,u0,u1,u2\n");
+    let mut text = String::from("signals_0,signals_1,decisions_0,decisions_1,decisions_2\n");
     for i in 0..150 {
         let u: Vec<String> = (0..3)
             .map(|j| wave(i, f64::from(j) + f64::from(i % 3)).clamp(0.0, 160.0).to_string())
@@ -171,7 +171,7 @@ fn decisions_with_a_learned_theta_stay_in_their_box_exactly() {
     let fit = ["fit", "data.csv", "--bounds=0,160", "--theta", "learn", "-k", "1e-4", "-q"];
     let ran = folder.run(fit.iter().chain(&["-o", "m.argwhy"]));
     assert!(ran.code == Some(0) || ran.code == Some(1), "{}", ran.stderr);
-    let mut text = String::from("s0,s1\n");
+    let mut text = String::from("signals_0,signals_1\n");
     for i in 0..20_000 {
         writeln!(text, "{},{}", f64::from(i) * 0.000_15, i % 8).unwrap();
     }
@@ -190,10 +190,10 @@ fn weights_of_any_size_count_by_their_ratios() {
     let text = folder.text("data.csv");
     let fitted = |weight: &str| {
         let mut lines = text.lines();
-        let mut weighted = format!("{},w\n", lines.next().unwrap());
+        let mut weighted = format!("{},weights\n", lines.next().unwrap());
         lines.for_each(|line| writeln!(weighted, "{line},{weight}").unwrap());
         folder.write("weighted.csv", weighted);
-        let fit = ["fit", "weighted.csv", "--bounds=-1,1", "--weights", "w", "--json", "-q"];
+        let fit = ["fit", "weighted.csv", "--bounds=-1,1", "--weights", "--json", "-q"];
         folder.run(fit.iter().chain(&["-o", "m.argwhy"])).exits(0).json()
     };
     let plain = fitted("1")["primal"].as_f64().unwrap();
@@ -207,7 +207,7 @@ fn weights_of_any_size_count_by_their_ratios() {
 #[test]
 fn decisions_whose_squares_vanish_are_told() {
     let folder = Folder::new();
-    let mut text = String::from("s0,u\n");
+    let mut text = String::from("signals_0,decisions_0\n");
     (0..20).for_each(|i| writeln!(text, "{i},{}e-200", f64::from(i).sin()).unwrap());
     folder.write("data.csv", text);
     let message = folder.refused(["fit", "data.csv", "--unbounded", "-o", "m.argwhy"]);

@@ -2,7 +2,7 @@
 //!
 //! Every sum is of terms that cancel nothing: a dimension fixed at 1e6 adds exact zeros, not the rounding of 1e12.
 
-use super::{Problem, slice};
+use super::{Certificate, Problem, slice};
 use crate::error::Error;
 use crate::linalg::sums::sum_over;
 use ndarray::{Array2, ArrayView2};
@@ -209,6 +209,16 @@ impl Problem {
             }
         }
         Ok(scales)
+    }
+
+    /// The bounds that the values are, without what rounding may hide: for following a solver.
+    pub(crate) fn bounds(&self, values: &Values, objective: f64) -> Result<Certificate, Error> {
+        let (primal, gap) = (values.total_primal(), values.total_gap());
+        if !(primal.is_finite() && gap.is_finite()) {
+            return Err(Error::Numerical { what: format!("the objective overflowed ({primal})") });
+        }
+        let (dual, relative_gap) = (values.total_dual(), self.relative_gap(values)?);
+        Ok(Certificate { objective, primal, dual, gap, relative_gap, rounding: 0.0 })
     }
 
     /// The largest gap of a group relative to what it refers to.

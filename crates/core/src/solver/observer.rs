@@ -1,5 +1,7 @@
 //! What a solver tells while it runs, and how it is asked to stop.
 
+use crate::problem::{Certificate, Decided, Problem};
+use ndarray::Array2;
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -31,6 +33,34 @@ pub struct Iteration {
     /// The block that was solved last, where a solver works block by block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockStep>,
+}
+
+impl Iteration {
+    /// After so many steps, at bounds and the point they are of. Products, seconds and whether the numbers are exact are
+    /// the solver's to say.
+    pub(crate) fn at(
+        iteration: usize,
+        bounds: &Certificate,
+        problem: &Problem,
+        responses: &Array2<f64>,
+        decided: &Decided,
+    ) -> Self {
+        let violations = problem.violations(responses.view(), decided.decisions.view());
+        Self {
+            iteration,
+            objective: bounds.objective,
+            primal: bounds.primal,
+            dual: bounds.dual,
+            gap: bounds.gap,
+            relative_gap: bounds.relative_gap,
+            violation: violations.into_iter().fold(0.0, f64::max),
+            free: decided.faces.free_share(problem.decision_dim()),
+            exact: true,
+            kernel_products: 0,
+            seconds: 0.0,
+            block: None,
+        }
+    }
 }
 
 /// A block of samples that was solved for.

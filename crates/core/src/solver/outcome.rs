@@ -68,7 +68,32 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
+/// What a solver took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) iterations: usize,
+    pub(crate) kernel_products: usize,
+    pub(crate) rescued_decisions: usize,
+    pub(crate) seconds: f64,
+}
+
 impl Outcome {
+    /// Without weights, θ_uu and prices, which some solvers add.
+    pub(crate) fn new(certified: Certified, status: Status, effort: Effort) -> Self {
+        let Effort { iterations, kernel_products, rescued_decisions, seconds } = effort;
+        Self {
+            certified,
+            weights: None,
+            theta: None,
+            prices: Prices::default(),
+            status,
+            iterations,
+            kernel_products,
+            rescued_decisions,
+            seconds,
+        }
+    }
+
     /// The outcome in the units of the data, with the prices of its limits.
     pub(crate) fn finished(mut self, problem: &Problem) -> Result<Self, Error> {
         self.prices = problem.prices(&self.certified)?;

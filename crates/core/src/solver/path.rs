@@ -10,7 +10,6 @@ use super::observer::Observer;
 use super::outcome::{Outcome, Status};
 use crate::error::Error;
 use crate::operator::KernelOperator;
-use crate::precond::Preconditioner;
 use crate::problem::Problem;
 use ndarray::Array2;
 
@@ -49,7 +48,7 @@ struct Path<'a> {
     seed: u64,
     /// The smallest regularization that will be asked for.
     smallest: f64,
-    made: Option<(&'a dyn KernelOperator, Box<dyn Preconditioner + 'a>)>,
+    made: Option<Assembled<'a>>,
     /// Coefficients and their desired decisions.
     start: Option<(Array2<f64>, Array2<f64>)>,
 }
@@ -58,14 +57,14 @@ impl Path<'_> {
     fn solve(&mut self, problem: &Problem, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let mut clock = Clock::new(self.settings.time_limit, observer);
         let kept = match &mut self.made {
-            Some((_, kept)) => kept.set_ridge(problem.ridge()),
+            Some(kept) => kept.preconditioner.set_ridge(problem.ridge()),
             None => false,
         };
         if !kept {
             // The old factor goes before the new one comes.
             self.made = None;
             let finest = self.smallest / problem.regularization() * problem.ridge();
-            self.made = Some(newton::preconditioned(
+            self.made = Some(Assembled::new(
                 problem,
                 self.operator,
                 self.settings,
@@ -74,12 +73,12 @@ impl Path<'_> {
                 &mut clock,
             )?);
         }
-        let (operator, preconditioner) = self.made.as_mut().expect("kept or made just now");
+        let made = self.made.as_mut().expect("kept or made just now");
         let zeros = || Array2::zeros(problem.decisions().dim());
         let start = self.start.take().unwrap_or_else(|| (zeros(), zeros()));
         let outcome = newton::solve_with(
             problem,
-            Assembled { operator: *operator, preconditioner: Box::new(&mut **preconditioner) },
+            made.lend(),
             self.settings,
             start,
             Answer::Coefficients,

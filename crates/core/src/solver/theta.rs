@@ -15,10 +15,9 @@ use super::clock::Clock;
 use super::conjugate_gradient::System;
 use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::{Iteration, Observer};
-use super::outcome::{LearnedTheta, Outcome, Status};
+use super::outcome::{Effort, LearnedTheta, Outcome, Status};
 use crate::error::Error;
 use crate::operator::KernelOperator;
-use crate::precond::Preconditioner;
 use crate::problem::{
     Certificate, Certified, Decided, Problem, ThetaBound, at_least_identity, square,
 };
@@ -173,7 +172,7 @@ impl Learner<'_> {
         let mut tol = inner_tol(settings.tol);
         self.tell(&best, iterations, products, clock)?;
         // Built when it is first needed, then kept: it follows the faces.
-        let mut parts: Option<(&dyn KernelOperator, Box<dyn Preconditioner + '_>)> = None;
+        let mut parts: Option<Assembled<'_>> = None;
         let status = loop {
             let relative = best.certificate().relative_gap;
             let solved = relative <= settings.tol;
@@ -192,22 +191,16 @@ impl Learner<'_> {
             if iterations >= settings.max_iterations {
                 break if solved { Status::Solved } else { Status::MaxIterations };
             }
-            if parts.is_none() {
-                parts = Some(newton::preconditioned(
-                    problem,
-                    operator,
-                    settings,
-                    self.seed,
-                    problem.ridge(),
-                    clock,
-                )?);
-            }
-            let Some((operator, preconditioner)) = parts.as_mut() else {
-                unreachable!("assembled above")
+            let parts = match &mut parts {
+                Some(parts) => parts,
+                none => {
+                    let (seed, ridge) = (self.seed, problem.ridge());
+                    none.insert(Assembled::new(problem, operator, settings, seed, ridge, clock)?)
+                }
             };
             tol = tol.min(inner_tol(0.01 * relative)).max(LEAST_TOL);
             let own = NewtonSettings { time_limit: None, tol, ..*settings };
-            let tools = Tools { operator: *operator, preconditioner: preconditioner.as_mut(), own };
+            let tools = Tools { parts, own };
             let (next, spent) = self.improve(&best, tools, clock)?;
             products += spent;
             iterations += 1;
@@ -230,17 +223,16 @@ impl Learner<'_> {
             }
         };
         let certificate = best.certificate();
-        Ok(Outcome {
-            certified: Certified { certificate, ..best.inner },
-            theta: Some(LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier }),
-            weights: None,
-            prices: crate::decision_set::Prices::default(),
-            status,
+        let effort = Effort {
             iterations,
             kernel_products: products,
             rescued_decisions: rescued,
             seconds: clock.seconds(),
-        })
+        };
+        let theta =
+            LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier };
+        let certified = Certified { certificate, ..best.inner };
+        Ok(Outcome { theta: Some(theta), ..Outcome::new(certified, status, effort) })
     }
 
     fn tell(
@@ -250,24 +242,13 @@ impl Learner<'_> {
         kernel_products: usize,
         clock: &mut Clock<'_>,
     ) -> Result<(), Error> {
-        let c = step.certificate();
         let problem = self.problem.clone().with_theta(Metric::new(step.theta.view())?);
         let decided = problem.decide(&step.inner.desired, None)?;
-        let responses = step.inner.responses.view();
-        let violations = problem.violations(responses, decided.decisions.view());
+        let (bounds, responses) = (step.certificate(), &step.inner.responses);
         clock.tell(&Iteration {
-            iteration,
-            objective: c.objective,
-            primal: c.primal,
-            dual: c.dual,
-            gap: c.gap,
-            relative_gap: c.relative_gap,
-            violation: violations.into_iter().fold(0.0, f64::max),
-            free: decided.faces.free_share(problem.decision_dim()),
-            exact: true,
             kernel_products,
             seconds: clock.seconds(),
-            block: None,
+            ..Iteration::at(iteration, &bounds, &problem, responses, &decided)
         });
         Ok(())
     }
@@ -276,14 +257,14 @@ impl Learner<'_> {
     fn improve(
         &self,
         at: &Step,
-        tools: Tools<'_>,
+        tools: Tools<'_, '_>,
         clock: &mut Clock<'_>,
     ) -> Result<(Option<Step>, usize), Error> {
         let k = self.problem.regularization();
         let gradient = &at.theta * (2.0 * k) + &at.bound.b;
         let problem = self.problem.clone().with_theta(Metric::new(at.theta.view())?);
         let decided = problem.decide(&at.inner.desired, None)?;
-        tools.preconditioner.update(&decided.faces)?;
+        tools.parts.preconditioner.update(&decided.faces)?;
         let mut curvature = Curvature { problem: &problem, decided: &decided, products: 0 };
         let n = at.theta.nrows();
         let target = if n <= FORMED {
@@ -307,10 +288,7 @@ impl Learner<'_> {
             let theta = at_least_identity(&(&at.theta + &(&direction * t)))?;
             let problem = self.problem.clone().with_theta(Metric::new(theta.view())?);
             let start = (at.inner.coefficients.clone(), at.inner.desired.clone());
-            let parts = Assembled {
-                operator: tools.operator,
-                preconditioner: Box::new(&mut *tools.preconditioner),
-            };
+            let parts = tools.parts.lend();
             let answer = Answer::Coefficients;
             let mut inner_clock = Clock::new(None, &mut *clock);
             let outcome =
@@ -332,9 +310,8 @@ impl Learner<'_> {
 }
 
 /// What systems are solved with.
-struct Tools<'a> {
-    operator: &'a dyn KernelOperator,
-    preconditioner: &'a mut dyn Preconditioner,
+struct Tools<'a, 'b> {
+    parts: &'a mut Assembled<'b>,
     own: NewtonSettings,
 }
 
@@ -384,7 +361,7 @@ impl Curvature<'_> {
         &mut self,
         x: &Array2<f64>,
         directions: &[Array2<f64>],
-        tools: &Tools<'_>,
+        tools: &Tools<'_, '_>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Vec<Array2<f64>>>, Error> {
         let (problem, faces) = (self.problem, &self.decided.faces);
@@ -397,8 +374,8 @@ impl Curvature<'_> {
         faces.reduce(&systems, &mut rhs);
         let ridge = problem.ridge();
         let system = System {
-            operator: tools.operator,
-            preconditioner: &*tools.preconditioner,
+            operator: tools.parts.operator,
+            preconditioner: &*tools.parts.preconditioner,
             faces,
             ridge,
             decision_dim: n,
@@ -421,7 +398,7 @@ impl Curvature<'_> {
     fn form(
         &mut self,
         x: &Array2<f64>,
-        tools: &Tools<'_>,
+        tools: &Tools<'_, '_>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Formed>, Error> {
         let n = x.nrows();

@@ -20,8 +20,8 @@ use super::clock::Clock;
 use super::line_search::Least;
 use super::newton::NewtonSettings;
 use super::observer::{Iteration, Observer};
-use super::outcome::{Outcome, Status};
-use crate::decision_set::{Face, Prices, SampleSets};
+use super::outcome::{Effort, Outcome, Status};
+use crate::decision_set::Face;
 use crate::error::Error;
 use crate::features::Design;
 use crate::problem::{Certificate, Certified, Decided, Problem};
@@ -163,7 +163,12 @@ impl Primal<'_> {
         let mut progress = Progress { weights, gap, lowest, idle: 0 };
         let (status, point) = loop {
             let certificate = self.measure(&point)?;
-            clock.tell(&self.told(&point, &certificate, clock.seconds()));
+            // The responses are the decisions themselves.
+            let (x, decided) = (&point.decided.decisions, &point.decided);
+            clock.tell(&Iteration {
+                seconds: clock.seconds(),
+                ..Iteration::at(self.iterations, &certificate, self.problem, x, decided)
+            });
             let moves = progress.note(&point, &certificate);
             if certificate.relative_gap <= self.settings.tol {
                 // Steps carry g by updates; what is returned is recomputed from V.
@@ -193,23 +198,15 @@ impl Primal<'_> {
         let Point { weights, desired, decided, .. } = point;
         let responses = decided.decisions;
         let coefficients = self.problem.coefficients(responses.view());
-        Ok(Outcome {
-            certified: Certified {
-                responses,
-                coefficients,
-                desired,
-                certificate,
-                relative_rounding,
-            },
-            weights: Some(weights),
-            theta: None,
-            prices: Prices::default(),
-            status,
+        let certified =
+            Certified { responses, coefficients, desired, certificate, relative_rounding };
+        let effort = Effort {
             iterations: self.iterations,
             kernel_products: 0,
             rescued_decisions: self.rescued,
             seconds: clock.seconds(),
-        })
+        };
+        Ok(Outcome { weights: Some(weights), ..Outcome::new(certified, status, effort) })
     }
 
     /// Everything about V, from the definitions. Cost: two passes.
@@ -250,24 +247,6 @@ impl Primal<'_> {
         let Point { weights, own, desired, decided } = point;
         let chain = self.design.chain();
         self.problem.certificate_of_weights((weights, own), desired, decided, (lengths, chain))
-    }
-
-    fn told(&self, point: &Point, c: &Certificate, seconds: f64) -> Iteration {
-        Iteration {
-            iteration: self.iterations,
-            objective: c.objective,
-            primal: c.primal,
-            dual: c.dual,
-            gap: c.gap,
-            relative_gap: c.relative_gap,
-            // The responses are the decisions themselves.
-            violation: 0.0,
-            free: point.decided.faces.free_share(self.problem.decision_dim()),
-            exact: true,
-            kernel_products: 0,
-            seconds,
-            block: None,
-        }
     }
 
     /// One Newton step with its line search.
@@ -331,8 +310,7 @@ impl Primal<'_> {
             gradient.rows().into_iter().map(|row| row.dot(&row)).collect()
         };
         let (size_a, size_b) = (size(&a, &owns[0]), size(&b, &owns[1]));
-        let separate = matches!(self.problem.sets(), SampleSets::Boxes(_));
-        if !separate {
+        if !self.problem.sets().is_separate() {
             let pick_b = size_b.iter().sum::<f64>() <= size_a.iter().sum::<f64>();
             let (point, own) = if pick_b { (b, owns[1]) } else { (a, owns[0]) };
             return Ok(Point { own: own.to_owned(), ..point });

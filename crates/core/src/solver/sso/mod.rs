@@ -14,11 +14,10 @@ pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
 use super::clock::Clock;
 use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
-use super::outcome::{Outcome, Status};
-use crate::decision_set::Prices;
+use super::outcome::{Effort, Outcome, Status};
 use crate::error::Error;
 use crate::operator::{KernelOperator, OperatorKind};
-use crate::problem::{Decided, Problem, Values};
+use crate::problem::{Certificate, Decided, Problem, Values};
 use crate::random::stream;
 use ndarray::{Array2, Axis};
 use selection::Selector;
@@ -180,9 +179,9 @@ impl Sso<'_> {
         let (mut iteration, mut block) = (0, None);
         let status = loop {
             let (values, objective) = self.values();
-            let relative_gap = self.problem.relative_gap(&values)?;
-            self.tell(iteration, block, (&values, objective, relative_gap), clock);
-            if relative_gap <= self.settings.tol {
+            let bounds = self.problem.bounds(&values, objective)?;
+            self.tell(iteration, block, &bounds, clock);
+            if bounds.relative_gap <= self.settings.tol {
                 break Status::Solved;
             }
             if !started || clock.poll() {
@@ -193,7 +192,7 @@ impl Sso<'_> {
             }
             // The gap may rise for many blocks while the objective falls, and near the end falls when the objective no longer can.
             let rounding = 4.0 * f64::EPSILON * objective.abs();
-            let gap = values.total_gap();
+            let gap = bounds.gap;
             let falls = gap < best.0 || objective < best.1 - rounding;
             idle = if falls { 0 } else { idle + 1 };
             best = (best.0.min(gap), best.1.min(objective));
@@ -216,42 +215,27 @@ impl Sso<'_> {
         let certified = self.problem.certify(self.operator, self.responses)?;
         let solved = certified.certificate.relative_gap <= self.settings.tol;
         let status = if status == Status::Solved && !solved { Status::Stalled } else { status };
-        Ok(Outcome {
-            certified,
-            weights: None,
-            theta: None,
-            prices: Prices::default(),
-            status,
+        let effort = Effort {
             iterations: iteration,
             kernel_products: (self.entries + 1.0).ceil() as usize,
             rescued_decisions: self.rescued,
             seconds: clock.seconds(),
-        })
+        };
+        Ok(Outcome::new(certified, status, effort))
     }
 
     fn tell(
         &self,
         iteration: usize,
         block: Option<BlockStep>,
-        (values, objective, relative_gap): (&Values, f64, f64),
+        bounds: &Certificate,
         clock: &mut Clock<'_>,
     ) {
-        let decided = self.decided.decisions.view();
-        let violations = self.problem.violations(self.responses.view(), decided);
-        let free = self.decided.faces.free_share(self.problem.decision_dim());
         clock.tell(&Iteration {
-            iteration,
-            objective,
-            primal: values.total_primal(),
-            dual: values.total_dual(),
-            gap: values.total_gap(),
-            relative_gap,
-            violation: violations.into_iter().fold(0.0, f64::max),
-            free,
-            exact: true,
             kernel_products: self.entries.ceil() as usize,
             seconds: clock.seconds(),
             block,
+            ..Iteration::at(iteration, bounds, self.problem, &self.responses, &self.decided)
         });
     }
 
