@@ -13,6 +13,9 @@ pub(super) const LAST_BITS: f64 = 8.0 * f64::EPSILON;
 /// Relative to what can be explained, P below which nothing is left to explain.
 const NOTHING: f64 = 1e-12;
 
+/// Relative to mean ûᵀΘû, what can be explained below which limits leave no choice.
+const FIXED: f64 = 1e-26;
+
 /// P, D and the gap, group by group.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
@@ -204,8 +207,10 @@ impl Problem {
         if scales.iter().zip(&most).any(|(scale, most)| *scale < NOTHING * most) {
             let nothing = Array2::zeros(self.decisions.dim());
             let explainable = self.losses(&nothing, &self.decide(&nothing, None)?.decisions);
-            for (scale, explainable) in scales.iter_mut().zip(explainable) {
-                *scale = scale.max(NOTHING * explainable.abs());
+            for ((scale, explainable), most) in scales.iter_mut().zip(explainable).zip(&most) {
+                // Where the limits leave no choice, what is left is the last digits of the decisions.
+                let fixed = explainable.abs() <= FIXED * most;
+                *scale = scale.max(if fixed { *most } else { NOTHING * explainable.abs() });
             }
         }
         Ok(scales)

@@ -30,7 +30,7 @@ use progress::Progress;
 use step::{Moved, Start};
 
 /// Where more than this share of the expert's decisions sits on a limit, the first steps are those of problems
-/// with a larger λ, by these factors: their smoother answers find the bound samples sooner (ADR 0010, 0017).
+/// with a larger λ, by these factors: their smoother answers find the bound samples sooner (ADR 0010, 0018).
 const SATURATED: f64 = 0.3;
 const EASING: [f64; 2] = [16.0, 4.0];
 /// Share of the tolerance to reach in working precision before the point is certified with the exact kernel.
@@ -191,7 +191,17 @@ impl Newton<'_> {
                 correction = Progress::since(best.certificate.gap);
             }
         };
-        let certified = best.expect("a loop that ends has certified a point");
+        let mut certified = best.expect("a loop that ends has certified a point");
+        let led_astray = matches!(status, Status::Stalled | Status::MaxIterations);
+        if led_astray && self.answer == Answer::Coefficients {
+            // Where rounding has led astray, nothing at all may be the better model.
+            let nothing = Array2::zeros(problem.decisions().dim());
+            let nothing = problem.certify(self.parts.operator, problem.responses(nothing.view())?)?;
+            self.products += 1;
+            if nothing.certificate.primal < certified.certificate.primal {
+                certified = nothing;
+            }
+        }
         Ok(Outcome::new(certified, status, self.effort(clock)))
     }
 

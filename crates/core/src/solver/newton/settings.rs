@@ -55,14 +55,14 @@ impl NewtonSettings {
     }
 
     /// The largest rank worth its cost where K + λI is not factorised: products grow with N², what a rank costs with N. Where less
-    /// will do, the factor stops by itself. ADR 0017 has what was measured.
+    /// will do, the factor stops by itself. ADR 0018 has what was measured.
     pub fn partial_rank_for(n_samples: usize) -> usize {
         let growing = (n_samples / 10).min(2500);
         (n_samples / 6).clamp(500, 1000).max(growing).min(n_samples / 2 + 1)
     }
 }
 
-/// Samples up to which factorising K + λI costs less than iterating (ADR 0017).
+/// Samples up to which factorising K + λI costs less than iterating (ADR 0018).
 const FACTORISED: usize = 2800;
 /// Rows of the coupled preconditioner's matrix at most.
 const COUPLED_ROWS: usize = 2400;

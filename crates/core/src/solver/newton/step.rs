@@ -15,7 +15,7 @@ use ndarray::{Array2, concatenate, s};
 use rayon::prelude::*;
 
 /// Relative residual the Newton systems are solved to, and the share of the residual that the step is to remove
-/// (ADR 0017).
+/// (ADR 0018).
 const CG_TOL: f64 = 1e-2;
 const FORCING: f64 = 0.1;
 /// Relative residual the systems of steps with a larger λ are solved to.
