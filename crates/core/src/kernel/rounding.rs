@@ -14,7 +14,6 @@
 //! Sums and products of kernels keep the form r_i r_j by the inequality of Cauchy and Schwarz.
 
 use super::finish::Finish;
-use super::layout::BLOCK;
 use super::panels::Packing;
 use super::recipe::{Leaf, Node, Operation, Recipe};
 use super::tile::Pairing;
@@ -35,8 +34,7 @@ const SINGLE_RANGE: f64 = 1e34;
 pub(crate) struct Rounded {
     /// By differences where the faster way would lose more than was asked for.
     pub(crate) recipe: Recipe,
-    /// r_i: a product is off by at most r_i Σ_j r_j |v_j|.
-    pub(crate) envelope: Vec<f64>,
+    entries: Vec<Entry>,
     /// Whether f32 can tell the samples apart, and holds their kernel values.
     pub(crate) single_will_do: bool,
 }
@@ -63,12 +61,13 @@ impl Rounded {
             let entries = of(&exact);
             (exact, entries)
         };
-        // The longest chain of additions behind a sum: a tile's columns, the tiles of a task, the tasks.
-        let n = entries.len();
-        let additions = (n.min(BLOCK) + 2 * n.div_ceil(BLOCK) + 2) as f64;
-        let envelope =
-            entries.iter().map(|e| (UNIT * (e.squared + additions * e.diagonal)).sqrt()).collect();
-        Self { recipe, envelope, single_will_do }
+        Self { recipe, entries, single_will_do }
+    }
+
+    /// r_i: a product that adds no more than so many numbers one after the other is off by at most r_i Σ_j r_j |v_j|.
+    pub(crate) fn envelope(&self, additions: usize) -> Vec<f64> {
+        let units = |e: &Entry| e.squared + (additions + 2) as f64 * e.diagonal;
+        self.entries.iter().map(|e| (UNIT * units(e)).sqrt()).collect()
     }
 }
 
@@ -182,7 +181,8 @@ mod tests {
     }
 
     fn mean_square(rounded: &Rounded) -> f64 {
-        rounded.envelope.iter().map(|r| r * r).sum::<f64>() / rounded.envelope.len() as f64
+        let envelope = rounded.envelope(50);
+        envelope.iter().map(|r| r * r).sum::<f64>() / envelope.len() as f64
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
     fn one_sample_far_out_spoils_its_own_values_only() {
         let mut features = Array2::from_shape_fn((50, 4), |(i, k)| ((i * 7 + k) as f64 * 0.4).sin());
         features.row_mut(7).fill(1e5);
-        let envelope = rounded(&Kernel::Matern52 { gamma: 0.25 }, &features, 1.0).envelope;
+        let envelope = rounded(&Kernel::Matern52 { gamma: 0.25 }, &features, 1.0).envelope(50);
         // What they are centred on moves with it, by a fiftieth.
         assert!(envelope[7] > 20.0 * envelope[6], "{:e} {:e}", envelope[7], envelope[6]);
     }

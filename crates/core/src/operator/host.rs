@@ -93,8 +93,9 @@ impl HostOperator {
                 allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products",
             });
         }
-        let Rounded { recipe: exact, envelope, single_will_do } =
-            Rounded::new(&recipe, features, accuracy);
+        let rounded = Rounded::new(&recipe, features, accuracy);
+        let envelope = rounded.envelope(Tiles::<f64>::longest_sum(features.nrows()));
+        let Rounded { recipe: exact, single_will_do, .. } = rounded;
         let double = |kind| Self {
             working: Working::Double(Tiles::new(exact.clone(), features, kind, isa)),
             exact: None,

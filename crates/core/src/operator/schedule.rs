@@ -53,6 +53,18 @@ impl Schedule {
         task * n_tiles / n_tasks..(task + 1) * n_tiles / n_tasks
     }
 
+    /// Numbers that a product adds one after the other at most, for tiles of `block` samples: those of a column in all tiles of
+    /// a task, the tiles of a row, the tasks.
+    pub(crate) fn longest_sum(&self, n_samples: usize, block: usize) -> usize {
+        let rows_of = |task: usize| {
+            let tiles = &self.order[self.task(task)];
+            tiles.last().map_or(0, |last| last.0 - tiles[0].0 + 1)
+        };
+        let n_tasks = Self::n_tasks(self.n_blocks);
+        let rows = (0..n_tasks).map(rows_of).max().unwrap_or(0);
+        (rows * block).min(n_samples) + self.n_blocks + n_tasks
+    }
+
     /// The blocks (I, J) of every tile.
     pub(crate) fn order(&self) -> &[(usize, usize)] {
         &self.order

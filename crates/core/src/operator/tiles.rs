@@ -88,6 +88,11 @@ impl<T: Vectors> Tiles<T> {
         values
     }
 
+    /// Numbers that a product adds one after the other at most.
+    pub(crate) fn longest_sum(n_samples: usize) -> usize {
+        Schedule::new(n_samples.div_ceil(BLOCK)).longest_sum(n_samples, BLOCK)
+    }
+
     /// Values that are held where all are.
     pub(crate) fn stored_values(n_samples: usize) -> usize {
         Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE

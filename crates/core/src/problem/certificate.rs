@@ -22,10 +22,10 @@ const SUMS: f64 = 1e-12;
 pub struct Certificate {
     /// (Q)(x), the paper's [KIO 9], at the responses.
     pub objective: f64,
-    /// P(α), rounded up by what it may be off: an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without
-    /// the constant kn).
+    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without the constant kn). Where rounding
+    /// is most of the gap, P(α) and what it may be off by.
     pub primal: f64,
-    /// A lower bound on the same: P(α), rounded down likewise, less the gap.
+    /// A lower bound on the same: P(α) less the gap, and likewise less what P(α) may be off by.
     pub dual: f64,
     /// P(α) − D(x) from the identity of nonnegative terms, and what rounding may have taken off it.
     pub gap: f64,
@@ -275,7 +275,8 @@ impl Problem {
             shares.collect()
         };
         let doubt = self.means(|at| {
-            let size = ridge * a[at].abs() + 2.0 * (u[at] - y[at]).abs();
+            // The derivative of N·P in g_i, with α as it is.
+            let size = (ridge * a[at] - 2.0 * (u[at] - y[at])).abs() + 2.0 * off[at];
             let sums = ridge * (a[at] * g[at]).abs() + (u[at] - y[at]).abs() * (u[at].abs() + g[at].abs());
             size * off[at] + SUMS * sums
         });
@@ -299,8 +300,10 @@ impl Problem {
                 what: format!("the objective overflowed (primal {primal}, gap {gap})"),
             });
         }
-        // What is reported encloses the optimum whatever P itself was rounded by.
-        let doubt: f64 = values.doubt.iter().sum();
+        // Where rounding is most of the gap it may be visible in P itself: what is reported encloses the optimum all the same.
+        let bound: f64 = rounding.gap.iter().sum();
+        let doubt: f64 =
+            if 2.0 * bound >= gap { values.doubt.iter().sum() } else { 0.0 };
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let scales = self.scales(&values)?;
         let certificate = Certificate {
@@ -309,7 +312,7 @@ impl Problem {
             dual,
             gap,
             relative_gap: relative(&values.gap, &scales),
-            rounding: rounding.gap.iter().sum(),
+            rounding: bound,
         };
         Ok((certificate, relative(&rounding.gap, &scales)))
     }

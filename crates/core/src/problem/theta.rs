@@ -47,7 +47,7 @@ impl Problem {
         // D_Θ(x) = Tr(ΘB(x)) − energy.
         let energy = (&theta * &b).sum() - c.dual;
         let dual = k * square(&theta_x) + (&theta_x * &b).sum() - energy;
-        // The inner bounds are further apart than their gap by what P itself may be rounded by, up and down.
+        // Inner bounds may be further apart than their gap, by what P itself may be off.
         let bound = primal - gap - (c.primal - c.dual - c.gap).max(0.0);
         let certificate = Certificate {
             // The minimum of [KIO 6] is minus the saddle value.
