@@ -86,8 +86,7 @@ impl BoxProgram {
         solver.solve(set, &pull, &limits.rows_at(guess)).map_err(ExpertError::Program)?;
         let point = snapped(&solver, limits);
         let residual = self.residual(linear, limits, &point);
-        // Written so that NaN is refused too.
-        if !(residual <= TOL_RESIDUAL) {
+        if residual.is_nan() || residual > TOL_RESIDUAL {
             return Err(ExpertError::NotSolved { residual });
         }
         Ok(Minimiser { point, residual })

@@ -70,13 +70,13 @@ pub fn simplest(choices: &[Choice]) -> usize {
 }
 
 /// Kernel ridge regression with the same kernel, its plans moved to the nearest ones allowed.
-pub struct Copy {
+pub struct Imitation {
     pub ridge: Ridge,
     /// For the nights kept back.
     pub plans: Array2<f64>,
 }
 
-impl Copy {
+impl Imitation {
     /// It chooses k, and whether to see the limits beside the signals, by the same nights as argwhy
     /// chooses k.
     pub fn new(history: &History) -> Result<Self, CliError> {

@@ -55,13 +55,13 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     write(&folder.join("README.txt"), tables::readme(fitted.regularization).as_bytes())?;
 
     say(quiet, format_args!("3/4 kernel ridge regression learns to copy the dispatcher …"));
-    let copy = learn::Copy::new(&history)?;
+    let imitation = learn::Imitation::new(&history)?;
     if interrupt::asked() {
         return Ok(stopped(quiet, &model_path));
     }
 
     say(quiet, format_args!("4/4 {HELD_OUT} nights nobody has shown, by the true cost …"));
-    let story = story(args, history, fitted, copy, start)?;
+    let story = story(args, history, fitted, imitation, start)?;
     report(&story, args)
 }
 
@@ -93,11 +93,11 @@ fn story(
     args: &DemoArgs,
     history: History,
     fitted: Fitted,
-    copy: learn::Copy,
+    imitation: learn::Imitation,
     start: Instant,
 ) -> Result<Story, CliError> {
     let predictor = Predictor::new(&fitted.fit.model)?;
-    let planners = judge::planners(&history, &predictor, copy.plans)?;
+    let planners = judge::planners(&history, &predictor, imitation.plans)?;
     let tomorrow = tomorrow(&history, &predictor, &args.output)?;
     let learned = Learned::new(predictor, &history.shown)?;
     let exact = Learned::without_errors(&history, fitted.regularization, args.seed)?;
@@ -107,7 +107,7 @@ fn story(
         depot: history.depot,
         history: fitted.steps,
         choices: fitted.choices,
-        ridge: copy.ridge,
+        ridge: imitation.ridge,
         planners,
         desired: Desired {
             truth: history.depot.all_desired(&history.held_out),
