@@ -1,8 +1,9 @@
 //! Limits on decisions: a dictionary of arrays to [`Constraints`] and back.
 
 use crate::array::tensor;
-use crate::error::{data_error, told};
+use crate::error::told;
 use argwhy::core::Constraints;
+use argwhy::core::dataset::ConstraintArrays;
 use numpy::{PyArray2, PyArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,31 +17,15 @@ pub fn constraints(given: &Bound<'_, PyDict>) -> PyResult<Constraints> {
             .map(|part| tensor(name, &part))
             .transpose()
     };
-    let pair = |names: [&'static str; 2], rule: &str| match (part(names[0])?, part(names[1])?) {
-        (Some(matrix), Some(bound)) => Ok(Some((matrix, bound))),
-        (None, None) => Ok(None),
-        (matrix, _) => {
-            let (has, lacks) = if matrix.is_some() { (0, 1) } else { (1, 0) };
-            Err(data_error(format!(
-                "constraints: `{}` is given but no `{}`; {rule} needs both",
-                names[has], names[lacks]
-            )))
-        }
-    };
-    let mut all = Constraints::new();
-    if let Some((matrix, bound)) = pair(["M", "W"], "M·u ≤ W")? {
-        all = all.with_inequalities(matrix, bound).map_err(told)?;
-    }
-    if let Some((matrix, bound)) = pair(["M_eq", "W_eq"], "M_eq·u = W_eq")? {
-        all = all.with_equalities(matrix, bound).map_err(told)?;
-    }
-    if let Some(lower) = part("lower")? {
-        all = all.with_lower(lower).map_err(told)?;
-    }
-    if let Some(upper) = part("upper")? {
-        all = all.with_upper(upper).map_err(told)?;
-    }
-    Ok(all)
+    Constraints::from_arrays(ConstraintArrays {
+        matrix: part("M")?,
+        bound: part("W")?,
+        equal_matrix: part("M_eq")?,
+        equal_bound: part("W_eq")?,
+        lower: part("lower")?,
+        upper: part("upper")?,
+    })
+    .map_err(told)
 }
 
 /// The arrays of constraints; parts that are for all samples have a first axis of length one.

@@ -3,8 +3,8 @@
 //! The classes are defined in `argwhy/errors.py`, where people look for them.
 
 use argwhy::core::Error as CoreError;
-use argwhy::experts::ExpertError;
 use argwhy::io::{DataError, ModelFileError};
+use argwhy_experts::ExpertError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;

@@ -2,8 +2,8 @@
 
 use crate::constraints::arrays;
 use crate::error::{apart, data_error, expert_error, told};
-use argwhy::experts::charging::{self as depot, Depot};
-use argwhy::experts::{Expert, ExpertSettings, Quadrotor};
+use argwhy_experts::charging::{self as depot, Depot};
+use argwhy_experts::{Expert, ExpertSettings, Quadrotor};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -3,8 +3,8 @@
 //! a duality-gap certificate, and then decides like the expert in new situations, always inside the limits.
 //!
 //! ```
-//! use argwhy::experts::{Expert, ExpertSettings, Quadrotor};
 //! use argwhy::{Dataset, FitSettings, Pipeline, Predictor};
+//! use argwhy_experts::{Expert, ExpertSettings, Quadrotor};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let pilot = Expert::new(Quadrotor::default(), ExpertSettings::default())?;
@@ -26,7 +26,6 @@
 //! by layer.
 
 pub mod error;
-pub mod experts;
 pub mod machine;
 pub mod pipeline;
 pub mod plan;

@@ -1,5 +1,8 @@
 //! What the machine tells about itself.
 
+use crate::error::Error;
+use crate::settings::check_threads;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::fs;
 
 /// Highest resident memory of this process so far, in bytes; none where the system does not tell.
@@ -23,6 +26,14 @@ pub fn reachable_memory_bytes() -> Option<u64> {
 /// Cores this process may use.
 pub fn n_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// As many threads as asked for; none means one a core. Fails for a number nobody can mean, and where the system has no more.
+pub fn thread_pool(threads: Option<usize>) -> Result<ThreadPool, Error> {
+    check_threads(threads)?;
+    let n_threads = threads.unwrap_or(0);
+    let built = ThreadPoolBuilder::new().num_threads(n_threads).build();
+    built.map_err(|e| Error::Threads { n_threads, why: e.to_string() })
 }
 
 fn kibibytes(text: &str, key: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
 use crate::error::Error;
-use crate::machine::{peak_memory_bytes, reachable_memory_bytes};
+use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
@@ -143,12 +143,7 @@ impl Pipeline {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
-        let n_threads = self.settings.threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(n_threads)
-            .build()
-            .map_err(|e| Error::Threads { n_threads, why: e.to_string() })?;
-        pool.install(work)
+        thread_pool(self.settings.threads)?.install(work)
     }
 
     /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.

@@ -65,7 +65,8 @@ pub struct Plan {
 /// The program itself, its threads' stacks, and what the allocator keeps.
 const PROCESS_BYTES: u64 = 28 << 20;
 /// Where `--operator compact` works.
-const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products, in f32, where \
+const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their products, and sums with \
+     weights of at most 1 in all, in f32, where \
      rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
 /// Ranks below this help no more than they cost.
 const LEAST_RANK: usize = 32;

@@ -56,7 +56,7 @@ pub enum CliError {
     Report(String),
     /// The bundled expert failed.
     #[error("the bundled expert failed: {0}")]
-    Expert(#[from] argwhy::experts::ExpertError),
+    Expert(#[from] argwhy_experts::ExpertError),
     /// Something on this machine does not work.
     #[error("{failed} of {total} checks failed; see the list above")]
     Unhealthy {

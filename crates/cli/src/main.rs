@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod config;
 mod error;
+mod findings;
 mod interrupt;
 mod pages;
 mod prices;

@@ -110,6 +110,16 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// A matrix without its bound, or the other way round.
+    #[error("constraints: `{has}` is given but no `{lacks}`; {rule} needs both")]
+    HalfConstraint {
+        /// The array there is.
+        has: &'static str,
+        /// The array there is not.
+        lacks: &'static str,
+        /// What the two say together.
+        rule: &'static str,
+    },
     /// No decision satisfies all limits.
     #[error(
         "no decision satisfies the limits{}: {labels} contradict each other",

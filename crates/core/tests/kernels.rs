@@ -1,4 +1,5 @@
-//! What makes a kernel a kernel: its diagonal, symmetry, no negative eigenvalues; and what is said of those that are none.
+//! What makes a kernel a kernel: its diagonal, symmetry, no negative eigenvalues; and what is said
+//! of those that are none.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -87,7 +88,8 @@ proptest! {
         let trace: f64 = gram.diag().sum();
         prop_assert!(smallest_eigenvalue(&gram) >= -1e-12 * trace, "{}", kernel);
         let operator =
-            HostOperator::new(z.view(), kernel.clone(), Precision::F64, OperatorKind::Tiled).unwrap();
+            HostOperator::new(z.view(), kernel.clone(), Precision::F64, OperatorKind::Tiled)
+                .unwrap();
         prop_assert_eq!(operator.diagonal(), gram.diag().to_vec());
         if let Some(bound) = kernel.bound() {
             for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
@@ -128,6 +130,41 @@ fn matern_kernels_approach_the_rbf_kernel_of_the_same_gamma_as_they_get_smoother
     let [rough, smooth] =
         [Kernel::Matern32 { gamma: 0.5 }, Kernel::Matern52 { gamma: 0.5 }].map(|k| off(&k));
     assert!(smooth < 0.7 * rough && rough < 0.15, "{rough} {smooth}");
+}
+
+#[test]
+fn a_sum_with_weights_of_one_in_all_is_stored_in_16_bits() {
+    let scaled = |weight, kernel| Kernel::Scaled { weight, kernel: Box::new(kernel) };
+    let sum = |weights: [f64; 3]| Kernel::Sum {
+        terms: vec![
+            scaled(weights[0], Kernel::Rbf { gamma: 0.5 }),
+            scaled(weights[1], Kernel::Matern52 { gamma: 0.5 }),
+            scaled(weights[2], Kernel::Laplace { gamma: 0.1 }),
+        ],
+    };
+    let z = features(300, 3, 1.0, 0.2);
+    let compact =
+        |kernel: Kernel| HostOperator::new(z.view(), kernel, Precision::F32, OperatorKind::Compact);
+    // The second adds up to 1.0000000000000002.
+    for weights in [[0.5, 0.25, 0.25], [0.7, 0.1, 0.2], [0.3, 0.3, 0.1]] {
+        let kernel = sum(weights);
+        let operator = compact(kernel.clone()).unwrap();
+        let (mut got, unit) = (
+            Array2::zeros((1, 300)),
+            Array2::from_shape_fn((1, 300), |(_, i)| f64::from(u8::from(i == 7))),
+        );
+        operator.apply(unit.view(), got.view_mut()).unwrap();
+        for (i, got) in got.iter().enumerate() {
+            let expected = kernel.evaluate(&z.row(7).to_vec(), &z.row(i).to_vec());
+            assert!((got - expected).abs() < 0.6 / f64::from(u16::MAX), "{i}: {got} {expected}");
+        }
+    }
+    for beyond in [sum([0.5, 0.5, 0.1]), Kernel::Sum { terms: vec![Kernel::Linear] }] {
+        assert!(matches!(compact(beyond), Err(Error::Setting { name: "operator", .. })));
+    }
+    let half = scaled(0.5, Kernel::Rbf { gamma: 1.0 });
+    let twice = scaled(2.0, Kernel::Matern32 { gamma: 1.0 });
+    assert!(Kernel::Product { factors: vec![half, twice] }.is_fraction());
 }
 
 #[test]
@@ -191,7 +228,8 @@ fn what_is_no_kernel_is_refused_with_what_was_seen() {
     assert!(matches!(fault_of(asymmetric, &z), Some(KernelFault::Asymmetric { .. })));
     let growing = own(|a, b| (a[0] - b[0]).abs() + 0.1);
     assert!(matches!(fault_of(growing, &z), Some(KernelFault::Minor { .. })));
-    // Near or not near: 1 everywhere on the diagonal and never above it, but not positive semidefinite.
+    // Near or not near: 1 everywhere on the diagonal and never above it, but not positive
+    // semidefinite.
     let indicator = own(|a, b| f64::from(u8::from((a[0] - b[0]).abs() <= 1.0)));
     let found = fault_of(indicator.clone(), &z).unwrap();
     assert!(
@@ -249,7 +287,8 @@ fn singular_kernels_and_those_computed_in_single_precision_are_none_of_that() {
     }
 }
 
-/// All 2 × 2 minors are fine and the smallest eigenvalue is −0.005 among 296 near zero: slow to find, and found.
+/// All 2 × 2 minors are fine and the smallest eigenvalue is −0.005 among 296 near zero: slow to
+/// find, and found.
 #[test]
 fn a_small_negative_eigenvalue_among_many_zeros_is_reported() {
     let mut z = features(300, 2, 2.0, 0.3);

@@ -1,29 +1,15 @@
-//! Every solver on every problem whose optimum is known from CVXPY on the full semidefinite program [KIO 9].
+//! Every solver on every problem whose optimum is known from CVXPY on the full semidefinite program
+//! [KIO 9].
 //!
 //! The folders beside this file hold data and answer; `known_optimum/generate.py` made them.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
-use argwhy_core::problem::Problem;
+use crate::known::{self, Known, WAYS, array2};
+use argwhy_core::operator::{OperatorKind, Precision};
 use argwhy_core::solver::sso::{self, BlockSize, Initialization, Selection};
 use argwhy_core::solver::{Ignore, NewtonSettings, SsoSettings, Status, newton};
-use argwhy_core::{DecisionSet, Kernel};
-use ndarray::Array2;
 use serde::Deserialize;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-#[derive(Deserialize)]
-struct Given {
-    name: String,
-    kernel: Kernel,
-    regularization: f64,
-    lower: Vec<Option<f64>>,
-    upper: Vec<Option<f64>>,
-    features: Vec<Vec<f64>>,
-    decisions: Vec<Vec<f64>>,
-}
 
 #[derive(Deserialize)]
 struct Answer {
@@ -32,76 +18,21 @@ struct Answer {
     accuracy: f64,
 }
 
-struct Known {
-    given: Given,
-    answer: Answer,
+fn known() -> Vec<Known<Answer>> {
+    known::load("known_optimum", 15)
 }
-
-fn matrix(rows: &[Vec<f64>]) -> Array2<f64> {
-    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
-}
-
-fn folders() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known_optimum");
-    let mut found: Vec<PathBuf> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("problem.json").exists())
-        .collect();
-    found.sort();
-    assert!(found.len() >= 15, "only {} known optima", found.len());
-    found
-}
-
-fn known() -> Vec<Known> {
-    let read = |path: PathBuf| fs::read_to_string(path).unwrap();
-    folders()
-        .into_iter()
-        .map(|folder| Known {
-            given: serde_json::from_str(&read(folder.join("problem.json"))).unwrap(),
-            answer: serde_json::from_str(&read(folder.join("answer.json"))).unwrap(),
-        })
-        .collect()
-}
-
-impl Known {
-    fn problem(&self) -> Problem {
-        let fill = |limits: &[Option<f64>], infinite: f64| -> Vec<f64> {
-            limits.iter().map(|l| l.unwrap_or(infinite)).collect()
-        };
-        let limits = argwhy_core::decision_set::BoxLimits::new(
-            fill(&self.given.lower, f64::NEG_INFINITY),
-            fill(&self.given.upper, f64::INFINITY),
-        )
-        .unwrap();
-        let decisions = matrix(&self.given.decisions);
-        Problem::new(decisions.view(), DecisionSet::Box(limits), self.given.regularization).unwrap()
-    }
-
-    fn operator(&self, precision: Precision, kind: OperatorKind) -> HostOperator {
-        let features = matrix(&self.given.features);
-        HostOperator::new(features.view(), self.given.kernel.clone(), precision, kind).unwrap()
-    }
-}
-
-const WAYS: [(Precision, OperatorKind); 4] = [
-    (Precision::F64, OperatorKind::Stored),
-    (Precision::F64, OperatorKind::Tiled),
-    (Precision::F32, OperatorKind::Stored),
-    (Precision::F32, OperatorKind::Tiled),
-];
 
 #[test]
 fn newton_finds_every_known_optimum() {
     for known in known() {
         let name = &known.given.name;
-        let problem = known.problem();
+        let problem = known.given.problem();
         // With K factorised, and as larger problems are solved.
         let ranks = [None, Some(problem.n_samples() / 2)];
         for ((precision, kind), max_rank) in
             WAYS.into_iter().flat_map(|way| ranks.map(|r| (way, r)))
         {
-            let operator = known.operator(precision, kind);
+            let operator = known.given.operator(precision, kind);
             let settings = NewtonSettings { tol: 1e-10, max_rank, ..NewtonSettings::default() };
             let outcome = newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
             let certificate = outcome.certified.certificate;
@@ -111,7 +42,8 @@ fn newton_finds_every_known_optimum() {
                 "{name} {precision:?} {max_rank:?}: {certificate:?}"
             );
             assert!(outcome.iterations <= 15, "{name}: {} steps", outcome.iterations);
-            // The certificate encloses the optimum, so the answer can miss it by no more than its own accuracy.
+            // The certificate encloses the optimum, so the answer can miss it by no more than its
+            // own accuracy.
             let answer = known.answer.objective;
             let scale = answer.abs().max(1e-9);
             let allowed = (1e-8_f64).max(4.0 * known.answer.accuracy) * scale + certificate.gap;
@@ -121,7 +53,7 @@ fn newton_finds_every_known_optimum() {
                 "{name} {precision:?} {kind:?}: {} is not {answer}",
                 certificate.objective
             );
-            let responses = matrix(&known.answer.responses);
+            let responses = array2(&known.answer.responses);
             let off = (&outcome.certified.responses.t() - &responses)
                 .iter()
                 .fold(0.0_f64, |m, d| m.max(d.abs()));
@@ -143,17 +75,18 @@ const STARTS: [Initialization; 4] = [
 fn sso_agrees_with_newton_on_every_known_optimum() {
     for known in known() {
         let name = &known.given.name;
-        let problem = known.problem();
+        let problem = known.given.problem();
         let n = problem.n_samples();
-        let operator = known.operator(Precision::F64, OperatorKind::Stored);
+        let operator = known.given.operator(Precision::F64, OperatorKind::Stored);
         let exact = NewtonSettings { tol: 1e-12, ..NewtonSettings::default() };
         let newton = newton::solve(&problem, &operator, &exact, 0, &mut Ignore).unwrap();
         let expected = newton.certified.certificate.objective;
         for (precision, kind) in [WAYS[0], WAYS[3]] {
-            let operator = known.operator(precision, kind);
+            let operator = known.given.operator(precision, kind);
             for (selection, init) in RULES.into_iter().zip(STARTS) {
                 let settings = SsoSettings {
-                    // Agreement to 1e-8 of the objective, which can be much larger than the gap's scale.
+                    // Agreement to 1e-8 of the objective, which can be much larger than the gap's
+                    // scale.
                     tol: 1e-9,
                     max_iterations: 20_000,
                     block: BlockSize::Share(0.5),
@@ -180,8 +113,8 @@ fn sso_agrees_with_newton_on_every_known_optimum() {
 #[test]
 fn a_block_of_all_samples_is_one_step_to_the_optimum() {
     for known in known() {
-        let problem = known.problem();
-        let operator = known.operator(Precision::F64, OperatorKind::Stored);
+        let problem = known.given.problem();
+        let operator = known.given.operator(Precision::F64, OperatorKind::Stored);
         let settings = SsoSettings {
             tol: 1e-9,
             block: BlockSize::Share(1.0),

@@ -1,64 +1,19 @@
-//! Every solver on problems with general decision sets, weights and a fixed θ_uu, whose optimum is known from CVXPY on the full
-//! semidefinite program.
+//! Every solver on problems with general decision sets, weights and a fixed θ_uu, whose optimum is
+//! known from CVXPY on the full semidefinite program.
 //!
-//! The folders beside this file hold data and answer; `known_sets/generate_sets.py` made them and says how.
+//! The folders beside this file hold data and answer; `known_sets/generate_sets.py` made them and
+//! says how.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use argwhy_core::decision_set::{BoxLimits, RowLabel, SampleSets};
-use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
-use argwhy_core::problem::Problem;
+use crate::known::{self, Given, WAYS, array2};
+use argwhy_core::decision_set::{RowLabel, SampleSets};
+use argwhy_core::operator::{OperatorKind, Precision};
 use argwhy_core::qp::Metric;
 use argwhy_core::solver::sso::{self, BlockSize, Initialization, Selection};
 use argwhy_core::solver::{Ignore, NewtonSettings, Outcome, SsoSettings, Status, newton};
-use argwhy_core::{Constraints, Kernel};
-use ndarray::{Array1, Array2, Array3, Axis};
+use ndarray::{Array2, Axis};
 use serde::Deserialize;
-use std::fs;
-use std::path::Path;
-
-type Row = Vec<Option<f64>>;
-
-/// For all samples, or one a sample.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-enum Limits {
-    Shared(Row),
-    Own(Vec<Row>),
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-enum Rows {
-    Own(Vec<Vec<Vec<f64>>>),
-    Shared(Vec<Vec<f64>>),
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    name: String,
-    kernel: Kernel,
-    regularization: f64,
-    #[serde(default)]
-    lower: Option<Limits>,
-    #[serde(default)]
-    upper: Option<Limits>,
-    #[serde(default)]
-    matrix: Option<Rows>,
-    #[serde(default)]
-    bound: Option<Limits>,
-    #[serde(default)]
-    equal_matrix: Option<Rows>,
-    #[serde(default)]
-    equal_bound: Option<Limits>,
-    #[serde(default)]
-    weights: Option<Vec<f64>>,
-    #[serde(default)]
-    theta_uu: Option<Vec<Vec<f64>>>,
-    features: Vec<Vec<f64>>,
-    decisions: Vec<Vec<f64>>,
-}
 
 #[derive(Deserialize)]
 struct Answer {
@@ -70,174 +25,11 @@ struct Answer {
     responses_accuracy: f64,
 }
 
-struct Known {
-    given: Given,
-    answer: Answer,
-}
-
-fn array2(rows: &[Vec<f64>]) -> Array2<f64> {
-    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
-}
-
-impl Limits {
-    /// As an array with a first axis of samples, one where all share it.
-    fn array(&self, none: f64) -> Array2<f64> {
-        let rows = match self {
-            Self::Shared(row) => std::slice::from_ref(row),
-            Self::Own(rows) => rows,
-        };
-        Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j].unwrap_or(none))
-    }
-
-    fn select(&self, samples: &[usize]) -> Self {
-        match self {
-            Self::Shared(_) => self.clone(),
-            Self::Own(rows) => Self::Own(samples.iter().map(|&i| rows[i].clone()).collect()),
-        }
-    }
-}
-
-impl Rows {
-    fn array(&self) -> Array3<f64> {
-        match self {
-            Self::Shared(rows) => array2(rows).insert_axis(Axis(0)),
-            Self::Own(sets) => {
-                let shape = (sets.len(), sets[0].len(), sets[0][0].len());
-                Array3::from_shape_fn(shape, |(i, r, j)| sets[i][r][j])
-            }
-        }
-    }
-
-    fn select(&self, samples: &[usize]) -> Self {
-        match self {
-            Self::Shared(_) => self.clone(),
-            Self::Own(sets) => Self::Own(samples.iter().map(|&i| sets[i].clone()).collect()),
-        }
-    }
-}
-
-impl Given {
-    fn n(&self) -> usize {
-        self.decisions[0].len()
-    }
-
-    fn theta(&self) -> Array2<f64> {
-        self.theta_uu.as_ref().map_or_else(|| Array2::eye(self.n()), |theta| array2(theta))
-    }
-
-    fn weight(&self, i: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |w| w[i])
-    }
-
-    fn constraints(&self) -> Constraints {
-        let mut constraints = Constraints::new();
-        if let (Some(matrix), Some(bound)) = (&self.matrix, &self.bound) {
-            constraints =
-                constraints.with_inequalities(matrix.array(), bound.array(f64::INFINITY)).unwrap();
-        }
-        if let (Some(matrix), Some(bound)) = (&self.equal_matrix, &self.equal_bound) {
-            constraints =
-                constraints.with_equalities(matrix.array(), bound.array(f64::NAN)).unwrap();
-        }
-        if let Some(lower) = &self.lower {
-            constraints = constraints.with_lower(lower.array(f64::NEG_INFINITY)).unwrap();
-        }
-        if let Some(upper) = &self.upper {
-            constraints = constraints.with_upper(upper.array(f64::INFINITY)).unwrap();
-        }
-        constraints
-    }
-
-    fn sets(&self) -> SampleSets {
-        let constraints = self.constraints();
-        let n_samples = self.decisions.len();
-        SampleSets::new(&BoxLimits::none(self.n()), Some(&constraints), n_samples, |i| i).unwrap()
-    }
-
-    fn problem(&self) -> Problem {
-        let decisions = array2(&self.decisions);
-        let problem = Problem::new(decisions.view(), self.sets(), self.regularization).unwrap();
-        let problem = problem.with_theta(Metric::new(self.theta().view()).unwrap());
-        match &self.weights {
-            None => problem,
-            Some(weights) => problem.with_weights(weights).unwrap(),
-        }
-    }
-
-    fn operator(&self, precision: Precision, kind: OperatorKind) -> HostOperator {
-        let features = array2(&self.features);
-        HostOperator::new(features.view(), self.kernel.clone(), precision, kind).unwrap()
-    }
-
-    /// The samples in another order.
-    fn permuted(&self, order: &[usize]) -> Self {
-        let pick = |rows: &[Vec<f64>]| order.iter().map(|&i| rows[i].clone()).collect();
-        let limits = |l: &Option<Limits>| l.as_ref().map(|l| l.select(order));
-        let rows = |r: &Option<Rows>| r.as_ref().map(|r| r.select(order));
-        Self {
-            features: pick(&self.features),
-            decisions: pick(&self.decisions),
-            weights: self.weights.as_ref().map(|w| order.iter().map(|&i| w[i]).collect()),
-            lower: limits(&self.lower),
-            upper: limits(&self.upper),
-            matrix: rows(&self.matrix),
-            bound: limits(&self.bound),
-            equal_matrix: rows(&self.equal_matrix),
-            equal_bound: limits(&self.equal_bound),
-            ..self.clone()
-        }
-    }
-
-    /// A limit's row and bound as the data wrote it.
-    fn limit(&self, i: usize, label: RowLabel) -> (Array1<f64>, f64) {
-        let at = |length: usize| if length == 1 { 0 } else { i };
-        let row = |rows: &Option<Rows>, bounds: &Option<Limits>, r: u32| {
-            let (rows, bounds) = (rows.as_ref().unwrap().array(), bounds.as_ref().unwrap());
-            let bounds = bounds.array(f64::INFINITY);
-            let found = rows.index_axis(Axis(0), at(rows.shape()[0])).row(r as usize).to_owned();
-            (found, bounds[[at(bounds.nrows()), r as usize]])
-        };
-        let side = |limits: &Option<Limits>, j: u32, sign: f64| {
-            let limits = limits.as_ref().unwrap().array(f64::NAN);
-            let mut row = Array1::zeros(self.n());
-            row[j as usize] = sign;
-            (row, sign * limits[[at(limits.nrows()), j as usize]])
-        };
-        match label {
-            RowLabel::Equality(r) => row(&self.equal_matrix, &self.equal_bound, r),
-            RowLabel::Inequality(r) => row(&self.matrix, &self.bound, r),
-            RowLabel::Lower(j) => side(&self.lower, j, -1.0),
-            RowLabel::Upper(j) => side(&self.upper, j, 1.0),
-        }
-    }
-}
+type Known = known::Known<Answer>;
 
 fn known() -> Vec<Known> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known_sets");
-    let mut folders: Vec<_> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("problem.json").exists())
-        .collect();
-    folders.sort();
-    assert!(folders.len() >= 60, "only {} known optima", folders.len());
-    let read = |path| fs::read_to_string(path).unwrap();
-    folders
-        .into_iter()
-        .map(|folder| Known {
-            given: serde_json::from_str(&read(folder.join("problem.json")))
-                .unwrap_or_else(|e| panic!("{}: {e}", folder.display())),
-            answer: serde_json::from_str(&read(folder.join("answer.json"))).unwrap(),
-        })
-        .collect()
+    known::load("known_sets", 60)
 }
-
-const WAYS: [(Precision, OperatorKind); 4] = [
-    (Precision::F64, OperatorKind::Stored),
-    (Precision::F64, OperatorKind::Tiled),
-    (Precision::F32, OperatorKind::Stored),
-    (Precision::F32, OperatorKind::Tiled),
-];
 
 fn largest(a: &Array2<f64>) -> f64 {
     a.iter().fold(0.0, |m, v| m.max(v.abs()))
@@ -252,7 +44,8 @@ fn check(known: &Known, outcome: &Outcome, tol: f64, how: &str, faults: &mut Vec
         fault(format!("{:?} after {} steps, {c:?}", outcome.status, outcome.iterations));
     }
 
-    // The certificate encloses the optimum; the answer can miss it by no more than its own accuracy.
+    // The certificate encloses the optimum; the answer can miss it by no more than its own
+    // accuracy.
     let scale = answer.reduced.abs().max(1e-6);
     let off = (c.objective - answer.objective).abs();
     if off > (1e-8_f64).max(4.0 * answer.accuracy) * scale + c.gap {
@@ -335,8 +128,8 @@ fn check(known: &Known, outcome: &Outcome, tol: f64, how: &str, faults: &mut Vec
     }
 }
 
-/// X(g) of one sample without the solver under test: accelerated projected gradient, restarted when it turns uphill. Projections
-/// are checked for themselves in `small_qp`.
+/// X(g) of one sample without the solver under test: accelerated projected gradient, restarted when
+/// it turns uphill. Projections are checked for themselves in `small_qp`.
 fn decide_one(sets: &SampleSets, i: usize, metric: &Metric, g: &[f64]) -> Vec<f64> {
     let theta = metric.theta();
     let largest_eigenvalue: f64 = theta

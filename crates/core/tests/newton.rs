@@ -54,12 +54,14 @@ fn single_precision_reaches_the_tolerance_where_its_own_kernel_values_cannot() {
 fn a_factorised_kernel_matrix_needs_one_product_a_system() {
     let outcome = solve(0.8, 500, 1e-6, Precision::F64, None);
     assert_eq!(outcome.status, Status::Solved);
-    // Two a step, the system and one for both the bound samples' share and the gap, and the certificate's.
+    // Two a step, the system and one for both the bound samples' share and the gap, and the
+    // certificate's.
     let (steps, products) = (outcome.iterations, outcome.kernel_products);
     assert!(products <= 2 * steps + 4, "{products} products in {steps} steps");
 }
 
-/// Centred features and constant decisions: Kû = 0, so that g = 0 whatever α is, and P is flat where α has to go.
+/// Centred features and constant decisions: Kû = 0, so that g = 0 whatever α is, and P is flat
+/// where α has to go.
 #[test]
 fn decisions_in_the_null_space_of_the_kernel_are_solved() {
     let n = 200;
@@ -91,7 +93,8 @@ fn decisions_in_the_null_space_of_the_kernel_are_solved() {
     }
 }
 
-/// The inner operator rounds kernel values to 16 bits; corrections with exact ones take the gap where it was asked for.
+/// The inner operator rounds kernel values to 16 bits; corrections with exact ones take the gap
+/// where it was asked for.
 #[test]
 fn compact_kernel_values_are_corrected_to_the_tolerance() {
     let n = 3000;

@@ -1,16 +1,18 @@
-//! Plain inverse optimization, solved in the primal, where the optimum is known from CVXPY on the linear matrix inequality [KIO 4].
+//! Plain inverse optimization, solved in the primal, where the optimum is known from CVXPY on the
+//! linear matrix inequality [KIO 4].
 //!
 //! `plain_io/generate.py` made the problems and their answers.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use crate::known::{Limits, Rows, array2, read};
 use argwhy_core::dataset::Constraints;
 use argwhy_core::decision_set::{BoxLimits, SampleSets};
 use argwhy_core::features::{Design, Expansion, FeatureMap, FeatureSettings, Normalization};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{Ignore, PrimalSettings, Status, primal};
-use ndarray::{Array2, Array3};
 use serde::Deserialize;
+use std::path::Path;
 
 #[derive(Deserialize)]
 struct Known {
@@ -18,15 +20,11 @@ struct Known {
     regularization: f64,
     features: Vec<Vec<f64>>,
     decisions: Vec<Vec<f64>>,
-    matrix: Vec<Vec<Vec<f64>>>,
-    bound: Vec<Vec<f64>>,
+    matrix: Rows,
+    bound: Limits,
     primal: f64,
     weights: Vec<Vec<f64>>,
     accuracy: f64,
-}
-
-fn rows(rows: &[Vec<f64>]) -> Array2<f64> {
-    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
 }
 
 /// The sets as rows, and, where the rows are those of boxes, as boxes.
@@ -34,11 +32,8 @@ fn sets(known: &Known) -> Vec<SampleSets> {
     let (n_samples, n) = (known.decisions.len(), known.decisions[0].len());
     let none = BoxLimits::new(vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]).unwrap();
     let new = |given: &Constraints| SampleSets::new(&none, Some(given), n_samples, |i| i).unwrap();
-    let matrix = Array3::from_shape_fn((n_samples, known.bound[0].len(), n), |(i, r, j)| {
-        known.matrix[i][r][j]
-    });
-    let bound = rows(&known.bound);
-    let given = Constraints::new().with_inequalities(matrix, bound.clone()).unwrap();
+    let bound = known.bound.array(f64::INFINITY);
+    let given = Constraints::new().with_inequalities(known.matrix.array(), bound.clone()).unwrap();
     let mut sets = vec![new(&given)];
     if bound.ncols() == 2 * n {
         let upper = bound.slice(ndarray::s![.., ..n]).to_owned();
@@ -52,7 +47,7 @@ fn sets(known: &Known) -> Vec<SampleSets> {
 #[test]
 fn the_primal_finds_every_known_optimum() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plain_io/problems.json");
-    let all: Vec<Known> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let all: Vec<Known> = read(Path::new(path));
     assert_eq!(all.len(), 5);
     let settings = FeatureSettings {
         expansion: Expansion::Raw,
@@ -60,7 +55,7 @@ fn the_primal_finds_every_known_optimum() {
         ..FeatureSettings::default()
     };
     for known in all {
-        let (features, decisions) = (rows(&known.features), rows(&known.decisions));
+        let (features, decisions) = (array2(&known.features), array2(&known.decisions));
         let map = FeatureMap::fit(settings, features.view()).unwrap();
         let design = Design::new(&map, features.view()).unwrap();
         for sets in sets(&known) {
@@ -73,7 +68,7 @@ fn the_primal_finds_every_known_optimum() {
             let allowed = 1e-9_f64.max(4.0 * known.accuracy) * known.primal;
             assert!((c.primal - known.primal).abs() <= allowed, "{name}: {c:?} {}", known.primal);
             let found = outcome.weights.unwrap();
-            let expected = rows(&known.weights);
+            let expected = array2(&known.weights);
             for (a, b) in found.t().iter().zip(&expected) {
                 assert!((a - b).abs() < 1e-5, "{name}: {a} {b}");
             }

@@ -1,5 +1,5 @@
-//! What must hold for any decision sets: boxes are polytopes, weights are repetitions, decisions lie in their sets and have the same bits on
-//! any number of threads.
+//! What must hold for any decision sets: boxes are polytopes, weights are repetitions, decisions
+//! lie in their sets and have the same bits on any number of threads.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -175,15 +175,23 @@ fn same(a: &Outcome, b: &Outcome, tol: f64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: CASES,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// A box is a box, however it is written: as limits of the data, as rows, as both, as the rows of a metric that is I.
+    /// A box is a box, however it is written: as limits of the data, as rows, as both, as the rows
+    /// of a metric that is I.
     #[test]
-    fn a_box_written_as_rows_is_the_same_box(seed in 0_u64..1_000_000, n in 1_usize..40, dim in 1_usize..5, log_k in -5.0..0.0_f64) {
+    fn a_box_written_as_rows_is_the_same_box(
+        seed in 0_u64..1_000_000, n in 1_usize..40, dim in 1_usize..5, log_k in -5.0..0.0_f64,
+    ) {
         let mut rng = stream(seed, "boxes");
         let lower = Array2::from_shape_simple_fn((n, dim), || -rng.random::<f64>());
         let upper = &lower + &Array2::from_shape_simple_fn((n, dim), || 1.5 * rng.random::<f64>());
-        let boxed = Constraints::new().with_lower(lower.clone()).unwrap().with_upper(upper.clone()).unwrap();
+        let boxed = Constraints::new().with_lower(lower.clone()).unwrap();
+        let boxed = boxed.with_upper(upper.clone()).unwrap();
         let mut matrix = Array2::zeros((2 * dim, dim));
         for j in 0..dim {
             // Lengths other than one, and in another order than the library's own.
@@ -203,10 +211,12 @@ proptest! {
         prop_assert!(b.certified.certificate.relative_gap <= 1e-10);
     }
 
-    /// A sample of weight w is w samples: the same optimum, the same responses, the sum of their coefficients.
+    /// A sample of weight w is w samples: the same optimum, the same responses, the sum of their
+    /// coefficients.
     #[test]
     fn a_weight_is_a_repetition(
-        seed in 0_u64..1_000_000, n in 1_usize..20, dim in 1_usize..4, rows in 1_usize..9, log_k in -4.0..0.0_f64,
+        seed in 0_u64..1_000_000, n in 1_usize..20, dim in 1_usize..4,
+        rows in 1_usize..9, log_k in -4.0..0.0_f64,
         polyhedral in any::<bool>(), metric in any::<bool>()
     ) {
         let mut rng = stream(seed, "weights");
@@ -232,7 +242,8 @@ proptest! {
         let copies = a.certified.responses.select(Axis(1), &origin);
         let off = largest(&(&copies - &b.certified.responses));
         let bound = 2.0 * (origin.len() as f64 * (one.gap + two.gap)).sqrt();
-        prop_assert!(off <= 1e-9 + bound, "responses {off:e} apart, gaps {:e} {:e}", one.relative_gap, two.relative_gap);
+        let gaps = [one.relative_gap, two.relative_gap];
+        prop_assert!(off <= 1e-9 + bound, "responses {off:e} apart, gaps {gaps:?}");
         let off = largest(&(&a.certified.desired.select(Axis(1), &origin) - &b.certified.desired));
         prop_assert!(off <= 1e-7 * (1.0 + largest(&b.certified.desired)), "desired {off:e} apart");
         // α_i of a merged sample is the sum of its copies'.
@@ -245,7 +256,8 @@ proptest! {
         prop_assert!(off * weighted.k <= 1e-7, "coefficients {off:e} apart");
         // Prices are of one copy.
         let price = |o: &Outcome, i: u64| -> f64 {
-            o.prices.samples.iter().zip(&o.prices.values).filter(|(s, _)| **s == i).map(|(_, v)| *v).sum()
+            let all = o.prices.samples.iter().zip(&o.prices.values);
+            all.filter(|(s, _)| **s == i).map(|(_, v)| *v).sum()
         };
         let degenerate = polyhedral && rows > 3;
         if !degenerate {
@@ -256,10 +268,12 @@ proptest! {
         }
     }
 
-    /// The gap closes, the identity holds, decisions lie in their sets, and one decision at a time has the bits of many.
+    /// The gap closes, the identity holds, decisions lie in their sets, and one decision at a time
+    /// has the bits of many.
     #[test]
     fn solved_means_solved_and_decisions_are_allowed(
-        seed in 0_u64..1_000_000, n in 1_usize..60, dim in 1_usize..6, rows in 1_usize..16, log_k in -6.0..0.5_f64,
+        seed in 0_u64..1_000_000, n in 1_usize..60, dim in 1_usize..6,
+        rows in 1_usize..16, log_k in -6.0..0.5_f64,
         metric in any::<bool>(), single in any::<bool>()
     ) {
         let mut rng = stream(seed, "sets");
@@ -271,9 +285,11 @@ proptest! {
         let precision = if single { Precision::F32 } else { Precision::F64 };
         let settings = NewtonSettings { tol: 1e-9, ..NewtonSettings::default() };
         let problem = random.problem();
-        let outcome = newton::solve(&problem, &random.operator(precision), &settings, 0, &mut Ignore).unwrap();
+        let operator = random.operator(precision);
+        let outcome = newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
         let c = outcome.certified.certificate;
-        prop_assert_eq!(outcome.status, Status::Solved, "{:?} after {} steps", c, outcome.iterations);
+        let steps = outcome.iterations;
+        prop_assert_eq!(outcome.status, Status::Solved, "{:?} after {} steps", c, steps);
         prop_assert!(c.gap >= 0.0);
         let scale = c.primal.abs().max(c.dual.abs()).max(c.objective.abs());
         prop_assert!((c.primal - c.dual - c.gap).abs() <= 1e-11 * scale, "{c:?}");
@@ -292,7 +308,8 @@ proptest! {
             let size = 1.0 + many.row(i).iter().fold(0.0_f64, |m, v| m.max(v.abs()));
             let excess = sets.excess(i, &many.row(i).to_vec());
             prop_assert!(excess <= 1e-12 * size, "outside by {excess:e}");
-            predictor.decide_in(&signals.row(i).to_vec(), (&sets, i), &mut scratch, &mut one).unwrap();
+            let signal = signals.row(i).to_vec();
+            predictor.decide_in(&signal, (&sets, i), &mut scratch, &mut one).unwrap();
             prop_assert_eq!(&one, &many.row(i).to_vec());
         }
     }
@@ -336,7 +353,8 @@ fn the_number_of_threads_does_not_change_the_bits() {
     assert_eq!(first.2, second.2);
 }
 
-/// A wide kernel and a tiny k: ‖K‖/λ is about 1/k, and rounding kernel values to f32 moves the optimum.
+/// A wide kernel and a tiny k: ‖K‖/λ is about 1/k, and rounding kernel values to f32 moves the
+/// optimum.
 #[test]
 fn single_precision_reaches_the_tolerance_where_its_own_kernel_values_cannot() {
     let (n, dim) = (400, 3);

@@ -59,7 +59,8 @@ proptest! {
     #[test]
     fn no_block_step_raises_the_objective(
         n in 2_usize..60, dim in 1_usize..4, log_k in -5.0..0.0_f64, phase in 0.0..6.0_f64,
-        limit in 0.2..2.0_f64, share in 0.05..1.0_f64, selection in rule(), init in start(), seed in 0_u64..1000
+        limit in 0.2..2.0_f64, share in 0.05..1.0_f64, selection in rule(),
+        init in start(), seed in 0_u64..1000
     ) {
         let (problem, operator) = setup(n, dim, 10_f64.powf(log_k), phase, limit);
         let settings = SsoSettings {
@@ -68,10 +69,12 @@ proptest! {
         };
         let mut record = Record(Vec::new());
         let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, seed, &mut record).unwrap();
+            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, seed, &mut record)
+                .unwrap();
         for pair in record.0.windows(2) {
             let (before, after) = (pair[0].objective, pair[1].objective);
-            prop_assert!(after <= before + 1e-12 * before.abs().max(1.0), "{before} rose to {after}");
+            let allowed = before + 1e-12 * before.abs().max(1.0);
+            prop_assert!(after <= allowed, "{before} rose to {after}");
         }
         prop_assert!(outcome.certified.certificate.gap >= 0.0);
         prop_assert!(outcome.certified.responses.iter().all(|x| (-limit..=limit).contains(x)));
@@ -81,7 +84,8 @@ proptest! {
 #[test]
 fn one_coordinate_at_a_time_reaches_the_optimum() {
     let (problem, operator) = setup(25, 2, 0.05, 1.0, 0.6);
-    // Not the paper's rule: with one coordinate it has no room for its random part, and never visits samples on a limit.
+    // Not the paper's rule: with one coordinate it has no room for its random part, and never
+    // visits samples on a limit.
     for selection in [Selection::Violation, Selection::Cyclic, Selection::Random] {
         let settings = SsoSettings {
             tol: 1e-8,

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod files;
-
 use std::path::Path;
 
+use crate::files::{Folder, committed, decisions, npy_of, npy_tensor, npz, only, signals};
 use argwhy_core::Constraints;
 use argwhy_core::decision_set::{Prices, RowLabel};
 use argwhy_io::{DataRequest, SharedMatrix, load, write_prices};
-use files::{Folder, committed, decisions, npy_of, npy_tensor, npz, only, signals};
 use ndarray::{Array2, Array3, array};
 
 const INF: f64 = f64::INFINITY;

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod files;
-
+use crate::files::{
+    Folder, committed, decisions, episodes_hdf5, keys, npy, npy_of, npz, only, signals,
+};
 use argwhy_io::{DataRequest, Loaded, load, write_decisions};
-use files::{Folder, committed, decisions, episodes_hdf5, keys, npy, npy_of, npz, only, signals};
 use ndarray::{Array2, array, s};
 
 fn expect(loaded: &Loaded, rows: usize, signals_key: &str, decisions_key: &str) {

@@ -4,12 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod files;
-
-use argwhy_io::{DataRequest, load};
-use files::{
+use crate::files::{
     Folder, committed, decisions, episodes_hdf5, flat_hdf5, npy_of, npy_tensor, npz, only, signals,
 };
+use argwhy_io::{DataRequest, load};
 
 /// A file name, a small well-formed file, and the request that loads it.
 fn samples() -> Vec<(&'static str, Vec<u8>, DataRequest)> {

@@ -54,6 +54,7 @@ fn model(
                 dual: -0.0,
                 gap: 5e-324,
                 relative_gap: 1e-300,
+                rounding: 1e-301,
             },
             iterations: 3,
             kernel_products: 40,

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod files;
-
+use crate::files::{
+    Folder, committed, decisions, flat_hdf5, keys, npy, npy_of, npz, only, signals,
+};
 use argwhy_io::{DataRequest, load, write_decisions};
-use files::{Folder, committed, decisions, flat_hdf5, keys, npy, npy_of, npz, only, signals};
 use ndarray::Array2;
 
 fn both() -> DataRequest {

@@ -3,6 +3,7 @@
 use super::{print, resolve};
 use crate::args::AblateArgs;
 use crate::error::CliError;
+use crate::findings::ablation::{Ablation, Cost, GAPS, Variant, reached};
 use crate::progress::say;
 use crate::{End, interrupt, pages};
 use argwhy::core::solver::sso::{Initialization, Selection};
@@ -15,31 +16,6 @@ use std::fs;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::time::Instant;
-
-/// The paper reports 200 times (Q).
-pub const PAPER_SCALE: f64 = 200.0;
-
-/// Relative gaps whose costs are compared.
-pub const GAPS: [f64; 2] = [1e-3, 1e-6];
-
-/// What reaching a gap takes: seconds from the start of the fit, and kernel products.
-#[derive(Clone, Copy)]
-pub struct Cost {
-    /// Seconds.
-    pub seconds: f64,
-    /// Products with the whole kernel matrix.
-    pub products: f64,
-}
-
-/// One way to run SSO.
-pub struct Variant {
-    /// Name in tables and legends.
-    pub name: &'static str,
-    selection: Selection,
-    init: Initialization,
-    /// Whether it belongs to the paper's Figure 2.
-    pub of_paper: bool,
-}
 
 const VARIANTS: [Variant; 9] = [
     variant("paper", Selection::Paper, Initialization::PaperWarmUp, true),
@@ -60,57 +36,6 @@ const fn variant(
     of_paper: bool,
 ) -> Variant {
     Variant { name, selection, init, of_paper }
-}
-
-/// All runs on one data set.
-pub struct Ablation {
-    /// The file's name.
-    pub name: String,
-    /// k.
-    pub regularization: f64,
-    /// Training samples.
-    pub n_samples: usize,
-    /// The exact optimum, by Newton.
-    pub optimum: f64,
-    /// The relative gap that Newton proved for it.
-    pub proven: f64,
-    /// What Newton takes when asked for each of [`GAPS`], where it got there.
-    pub newton: [Option<Cost>; 2],
-    /// Each variant with its runs, one a seed.
-    pub variants: Vec<(&'static Variant, Vec<Vec<Iteration>>)>,
-}
-
-impl Ablation {
-    /// Median over seeds of the error in the paper's scaling after each block.
-    pub fn errors(&self, runs: &[Vec<Iteration>]) -> Vec<(f64, f64)> {
-        let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
-        (0..longest)
-            .map(|t| {
-                let at: Vec<f64> = runs
-                    .iter()
-                    .filter_map(|run| run.get(t).or(run.last()))
-                    .map(|i| PAPER_SCALE * (i.objective - self.optimum))
-                    .collect();
-                (t as f64, median(at))
-            })
-            .collect()
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// What it took until a relative gap was first reached, medians over runs; none unless all reached it.
-pub fn reached(runs: &[Vec<Iteration>], gap: f64) -> Option<Cost> {
-    let firsts: Option<Vec<&Iteration>> =
-        runs.iter().map(|run| run.iter().find(|i| i.relative_gap <= gap)).collect();
-    let firsts = firsts?;
-    Some(Cost {
-        seconds: median(firsts.iter().map(|i| i.seconds).collect()),
-        products: median(firsts.iter().map(|i| i.kernel_products as f64).collect()),
-    })
 }
 
 /// Keeps every step, its time counted from before features and kernel values were computed.
@@ -202,66 +127,17 @@ fn ablate(
     let loaded = argwhy::load(path, &request)?;
     let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
     let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
-    let default = FitSettings::default();
-    let base = FitSettings {
-        bounds: args.bounds.clone(),
-        unbounded: args.bounds.is_none(),
-        regularization,
-        threads: args.rows.threads,
-        memory: args.memory.unwrap_or(default.memory),
-        block: args.block.unwrap_or(default.block),
-        ..default
-    };
+    let task = Task { settings: settings(args, regularization), data, rows };
     let name =
         path.file_stem().map_or_else(|| "data".to_owned(), |s| s.to_string_lossy().into_owned());
     say(args.quiet, format_args!("{name}: the exact optimum …"));
-    let newton = |tol| steps(FitSettings { tol, ..base.clone() }, &data, &rows);
-    let (_, fit) = newton(1e-12)?;
-    let mut costs = [None; 2];
-    for (cost, gap) in costs.iter_mut().zip(GAPS) {
-        let (_, fit) = newton(gap)?;
-        let outcome = &fit.outcome;
-        if outcome.status == Status::Solved {
-            let products = outcome.kernel_products as f64;
-            *cost = Some(Cost { seconds: outcome.seconds, products });
-        }
-    }
+    let mut ablation = task.optimum(name)?;
     if interrupt::asked() {
         // Errors against an unfinished optimum would mean nothing.
         return Ok(None);
     }
-    let mut ablation = Ablation {
-        name,
-        regularization,
-        n_samples: fit.rows.len(),
-        optimum: fit.model.record.certificate.objective,
-        proven: fit.model.record.certificate.relative_gap,
-        newton: costs,
-        variants: Vec::new(),
-    };
     for &variant in variants {
-        let mut runs = Vec::new();
-        for seed in 0..args.seeds {
-            if interrupt::asked() {
-                break;
-            }
-            let settings = FitSettings {
-                solver: SolverKind::Sso,
-                selection: variant.selection,
-                init: variant.init,
-                tol: args.tol,
-                time_limit: args.time_limit,
-                max_iterations: Some(args.iterations),
-                seed,
-                ..base.clone()
-            };
-            let (run, _) = steps(settings, &data, &rows)?;
-            if interrupt::asked() {
-                break;
-            }
-            trace(args, &ablation.name, variant, seed, &run)?;
-            runs.push(run);
-        }
+        let runs = task.runs(args, &ablation.name, variant)?;
         if runs.is_empty() {
             break;
         }
@@ -272,14 +148,88 @@ fn ablate(
     Ok(Some(ablation))
 }
 
-fn steps(
+/// What all fits on one data set share.
+fn settings(args: &AblateArgs, regularization: f64) -> FitSettings {
+    let default = FitSettings::default();
+    FitSettings {
+        bounds: args.bounds.clone(),
+        unbounded: args.bounds.is_none(),
+        regularization,
+        threads: args.rows.threads,
+        memory: args.memory.unwrap_or(default.memory),
+        block: args.block.unwrap_or(default.block),
+        ..default
+    }
+}
+
+/// One data set and what every fit on it has in common.
+struct Task {
     settings: FitSettings,
-    data: &Dataset,
-    rows: &[Range<usize>],
-) -> Result<(Vec<Iteration>, argwhy::Fit), CliError> {
-    let mut record = Record { start: Instant::now(), steps: Vec::new() };
-    let fit = Pipeline::new(settings)?.fit_rows(data, rows, &mut record)?;
-    Ok((record.steps, fit))
+    data: Dataset,
+    rows: Vec<Range<usize>>,
+}
+
+impl Task {
+    /// The exact optimum by Newton, what it takes, and no variants yet.
+    fn optimum(&self, name: String) -> Result<Ablation, CliError> {
+        let newton = |tol| self.fit(FitSettings { tol, ..self.settings.clone() });
+        let (_, fit) = newton(1e-12)?;
+        let mut costs = [None; 2];
+        for (cost, gap) in costs.iter_mut().zip(GAPS) {
+            let outcome = newton(gap)?.1.outcome;
+            if outcome.status == Status::Solved {
+                let products = outcome.kernel_products as f64;
+                *cost = Some(Cost { seconds: outcome.seconds, products });
+            }
+        }
+        let certificate = &fit.model.record.certificate;
+        Ok(Ablation {
+            name,
+            regularization: self.settings.regularization,
+            n_samples: fit.rows.len(),
+            optimum: certificate.objective,
+            proven: certificate.relative_gap,
+            newton: costs,
+            variants: Vec::new(),
+        })
+    }
+
+    /// The steps of a variant, one run a seed; fewer where somebody asked to stop.
+    fn runs(
+        &self,
+        args: &AblateArgs,
+        name: &str,
+        variant: &Variant,
+    ) -> Result<Vec<Vec<Iteration>>, CliError> {
+        let mut runs = Vec::new();
+        for seed in 0..args.seeds {
+            if interrupt::asked() {
+                break;
+            }
+            let (run, _) = self.fit(FitSettings {
+                solver: SolverKind::Sso,
+                selection: variant.selection,
+                init: variant.init,
+                tol: args.tol,
+                time_limit: args.time_limit,
+                max_iterations: Some(args.iterations),
+                seed,
+                ..self.settings.clone()
+            })?;
+            if interrupt::asked() {
+                break;
+            }
+            trace(args, name, variant, seed, &run)?;
+            runs.push(run);
+        }
+        Ok(runs)
+    }
+
+    fn fit(&self, settings: FitSettings) -> Result<(Vec<Iteration>, argwhy::Fit), CliError> {
+        let mut record = Record { start: Instant::now(), steps: Vec::new() };
+        let fit = Pipeline::new(settings)?.fit_rows(&self.data, &self.rows, &mut record)?;
+        Ok((record.steps, fit))
+    }
 }
 
 fn trace(

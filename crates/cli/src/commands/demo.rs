@@ -1,4 +1,5 @@
-//! `argwhy demo`: a bundled expert, its decisions, a fit, a comparison by the expert's true cost, a report.
+//! `argwhy demo`: a bundled expert, its decisions, a fit, a comparison by the expert's true cost, a
+//! report.
 
 pub mod charging;
 pub mod quadrotor;

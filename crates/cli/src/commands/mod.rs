@@ -180,11 +180,5 @@ fn on_threads<T: Send>(
     threads: Option<usize>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, CliError> {
-    argwhy::settings::check_threads(threads)?;
-    let n_threads = threads.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(n_threads)
-        .build()
-        .map_err(|e| argwhy::Error::Threads { n_threads, why: e.to_string() })?;
-    Ok(pool.install(work))
+    Ok(argwhy::machine::thread_pool(threads)?.install(work))
 }

@@ -1,8 +1,8 @@
 //! The report of `argwhy ablate`.
 
 use crate::args::AblateArgs;
-use crate::commands::ablate::{Ablation, Cost, GAPS, reached};
 use crate::error::CliError;
+use crate::findings::ablation::{Ablation, Cost, GAPS, reached};
 use crate::report::{Figure, LineChart, Page, ReportError, Section, Series, Table, Tone};
 
 /// One page about all data sets.
@@ -33,13 +33,26 @@ fn draw(ablations: &[Ablation], args: &AblateArgs) -> Result<String, ReportError
                 Tone::Neutral,
                 "measured",
                 format!(
-                    "On {} the error ends at {paper:.1e} with the paper's rule and start, and at {ours:.1e} with ours.",
+                    "On {} the error ends at {paper:.1e} with the paper's rule and start, and at \
+                     {ours:.1e} with ours.",
                     first.name
                 ),
             )
-            .tile("Paper's rule", format!("{paper:.1e}"), format!("error after {} blocks", args.iterations))
-            .tile("Completed rule", format!("{ours:.1e}"), format!("error after {} blocks", args.iterations))
-            .tile("Optimum", format!("{:.8}", first.optimum), format!("(Q), proven to {:.0e} by Newton", first.proven));
+            .tile(
+                "Paper's rule",
+                format!("{paper:.1e}"),
+                format!("error after {} blocks", args.iterations),
+            )
+            .tile(
+                "Completed rule",
+                format!("{ours:.1e}"),
+                format!("error after {} blocks", args.iterations),
+            )
+            .tile(
+                "Optimum",
+                format!("{:.8}", first.optimum),
+                format!("(Q), proven to {:.0e} by Newton", first.proven),
+            );
     }
     if ablations.len() > 1 {
         page = page.section(across(ablations)?);
@@ -56,7 +69,8 @@ fn draw(ablations: &[Ablation], args: &AblateArgs) -> Result<String, ReportError
 /// The paper's Figure 1: one curve a data set.
 fn across(ablations: &[Ablation]) -> Result<Section, ReportError> {
     let mut section = Section::new("All data sets").text(
-        "Distance to the exact optimum after each block, logarithmic; one curve a data set, as in the paper's Figure 1.",
+        "Distance to the exact optimum after each block, logarithmic; one curve a data set, as in \
+         the paper's Figure 1.",
     );
     for (name, caption) in [
         ("paper", "The paper's rule and warm-up."),
@@ -80,7 +94,8 @@ fn ablation(a: &Ablation) -> Result<Section, ReportError> {
     for (of_paper, caption) in [
         (
             true,
-            "The paper's SSO, without its heuristic, without its warm-up; beside them the completed rule and start (violation).",
+            "The paper's SSO, without its heuristic, without its warm-up; beside them the \
+             completed rule and start (violation).",
         ),
         (false, "Our rule from every start."),
     ] {
@@ -132,8 +147,8 @@ fn reading(ablations: &[Ablation]) -> Option<Section> {
     let mut section = Section::new(format!("The paper's text, and {}", a.name));
     if let (Some((start, paper)), Some((_, ours))) = (errors("paper"), errors("violation")) {
         section = section.text(format!(
-            "The paper's curve ends at about 1e-4 after 20 blocks. Its rule ends at {paper:.1e} here, from {start:.1e}; the completed \
-             rule at {ours:.1e}."
+            "The paper's curve ends at about 1e-4 after 20 blocks. Its rule ends at {paper:.1e} \
+             here, from {start:.1e}; the completed rule at {ours:.1e}."
         ));
     }
     if let (Some((_, cyclic)), Some((_, random)), Some((_, paper))) = (
@@ -142,22 +157,24 @@ fn reading(ablations: &[Ablation]) -> Option<Section> {
         errors("paper"),
     ) {
         section = section.text(format!(
-            "Without the heuristic the paper's curve is nearly flat, until it is switched on at the 17th block; what its blocks are before is \
-             not said. Blocks in turn end at {cyclic:.1e} here, random ones at {random:.1e}, the heuristic at {paper:.1e}."
+            "Without the heuristic the paper's curve is nearly flat, until it is switched on at \
+             the 17th block; what its blocks are before is not said. Blocks in turn end at \
+             {cyclic:.1e} here, random ones at {random:.1e}, the heuristic at {paper:.1e}."
         ));
     }
     if let (Some((zero, _)), Some((expert, _)), Some((warm, _))) =
         (errors("paper, no warm-up (zero)"), errors("paper, no warm-up (expert)"), errors("paper"))
     {
         section = section.text(format!(
-            "Without the warm-up the paper needs about ten blocks to where the warm-up starts; where it starts instead is not said. Zero starts \
-             at {zero:.1e}, the expert's own decisions, which cost nothing, at {expert:.1e}, the warm-up at {warm:.1e}."
+            "Without the warm-up the paper needs about ten blocks to where the warm-up starts; \
+             where it starts instead is not said. Zero starts at {zero:.1e}, the expert's own \
+             decisions, which cost nothing, at {expert:.1e}, the warm-up at {warm:.1e}."
         ));
     }
     if let (Some((apart, _)), Some((in_turn, _))) = (errors("paper"), errors("violation")) {
         section = section.text(format!(
-            "The paper's warm-up solves its parts independently and starts at {apart:.1e}; one after the other, the same parts start at \
-             {in_turn:.1e}."
+            "The paper's warm-up solves its parts independently and starts at {apart:.1e}; one \
+             after the other, the same parts start at {in_turn:.1e}."
         ));
     }
     Some(section)

@@ -22,7 +22,8 @@ pub fn page(
     let draw = || {
         let decisions = sections::decisions(
             "Decisions on the training data",
-            "What the model decides on the signals it was trained on, against what the expert decided.",
+            "What the model decides on the signals it was trained on, against what the expert \
+             decided.",
             observed.view(),
             &[("decisions", predicted.view())],
         )?;

@@ -1,4 +1,5 @@
-//! What a report says: results → [`Page`](crate::report::Page)s. How it is drawn is `report`'s concern.
+//! What a report says: results → [`Page`](crate::report::Page)s. How it is drawn is `report`'s
+//! concern.
 
 pub mod ablate;
 pub mod charging;
@@ -12,7 +13,8 @@ pub fn theta_bound(model: &argwhy::Model) -> Option<f64> {
     model.theta.as_ref().map(|_| (record.certificate.gap / record.regularization).sqrt())
 }
 
-/// How far any decision of the model can be from the exact optimum's, where the certificate says more than the limits do.
+/// How far any decision of the model can be from the exact optimum's, where the certificate says
+/// more than the limits do.
 pub fn prediction_bound(model: &argwhy::Model) -> Option<f64> {
     // The bound is about coefficients alone; a learned θ_uu has its own.
     if model.theta.is_some() {

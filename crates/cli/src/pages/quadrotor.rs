@@ -1,8 +1,9 @@
 //! The report of `argwhy demo quadrotor`.
 
 use super::sections;
-use crate::commands::demo::quadrotor::Story;
 use crate::error::CliError;
+use crate::findings::mean;
+use crate::findings::quadrotor::Story;
 use crate::report::{
     Figure, Histogram, LineChart, PathChart, ReportError, Section, Series, Table, number,
 };
@@ -17,7 +18,8 @@ pub fn page(story: &Story) -> Result<String, CliError> {
 
 fn draw(story: &Story) -> Result<String, ReportError> {
     let subtitle = format!(
-        "{} decisions of a model-predictive pilot of a planar quadrotor, two rotors, each between {} and {} N of hover",
+        "{} decisions of a model-predictive pilot of a planar quadrotor, two rotors, each between \
+         {} and {} N of hover",
         story.demos.signals.nrows(),
         number(story.demos.lower[0]),
         number(story.demos.upper[0]),
@@ -37,7 +39,8 @@ fn draw(story: &Story) -> Result<String, ReportError> {
         .section(
             sections::decisions(
                 "Decisions on states nobody has shown",
-                "Held-out states: the expert's thrust against the model's, beside plain kernel ridge regression cut to the limits.",
+                "Held-out states: the expert's thrust against the model's, beside plain kernel \
+                 ridge regression cut to the limits.",
                 story.held_out.decisions.view(),
                 &[("argwhy", story.predicted.view()), ("clipped ridge", story.ridge.view())],
             )?
@@ -49,9 +52,13 @@ fn draw(story: &Story) -> Result<String, ReportError> {
         .section(sections::settings(&story.fit));
     let page = page.section(
         Section::new("Do it yourself")
-            .text("The demonstrations are beside this page as a table. The same fit from the command line:")
+            .text(
+                "The demonstrations are beside this page as a table. The same fit from the \
+                   command line:",
+            )
             .code(format!(
-                "argwhy fit demonstrations.csv --lower={lower} --upper={upper} -k {k} -o pilot.argwhy --report fit.html",
+                "argwhy fit demonstrations.csv --lower={lower} --upper={upper} -k {k} -o \
+                 pilot.argwhy --report fit.html",
                 lower = argwhy::settings::Numbers(story.demos.lower.to_vec()),
                 upper = argwhy::settings::Numbers(story.demos.upper.to_vec()),
                 k = story.fit.settings().regularization,
@@ -70,11 +77,10 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
     let f = &story.flights;
     let row =
         |name: &str, rmse: Option<f64>, costs: &[f64], crashed: usize, excess: Option<f64>| {
-            let mean = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
             [
                 name.to_owned(),
                 rmse.map_or("–".to_owned(), |v| format!("{v:.4}")),
-                format!("{mean:.2}"),
+                format!("{:.2}", mean(costs)),
                 excess.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v)),
                 crashed.to_string(),
             ]
@@ -109,7 +115,8 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
         Some(f.excess(&best.costs)),
     ))
     .caption(format!(
-        "{} held-out flights, charged by the expert's own objective. The k of the last row is the best of six for these very flights.",
+        "{} held-out flights, charged by the expert's own objective. The k of the last row is the \
+         best of six for these very flights.",
         f.expert_costs.len()
     ));
     let excess = |costs: &[f64]| -> Vec<f64> {
@@ -127,19 +134,28 @@ fn comparison(story: &Story) -> Result<Section, ReportError> {
         .render()?;
     Ok(Section::new("What knowing the limits is worth")
         .text(
-            "The expert's true objective is known here, so every flight can be charged by it. Kernel ridge regression has the same \
-             kernel, the same data and the same regularization; it takes decisions at a limit at face value and has to bend \
-             its function to them; more regularization helps it with that. Inverse optimization knows that a limit was in the way and asks \
-             what was wanted.",
+            "The expert's true objective is known here, so every flight can be charged by it. \
+             Kernel ridge regression has the same kernel, the same data and the same \
+             regularization; it takes decisions at a limit at face value and has to bend its \
+             function to them; more regularization helps it with that. Inverse optimization knows \
+             that a limit was in the way and asks what was wanted.",
         )
         .table(table)
-        .figure(Figure::new(histogram, "Extra cost of each held-out flight (flights at twice the expert's cost or more are left out).").wide()))
+        .figure(
+            Figure::new(
+                histogram,
+                "Extra cost of each held-out flight (flights at twice the \
+                                        expert's cost or more are left out).",
+            )
+            .wide(),
+        ))
 }
 
 fn flights(story: &Story) -> Result<Section, ReportError> {
     let mut section = Section::new("Flights from starts nobody has shown").text(
-        "The learned controller in closed loop with the nonlinear plant, against the expert, each from the same start to the target at \
-         the origin: the flights on which the two learned controllers differ most, whoever is better.",
+        "The learned controller in closed loop with the nonlinear plant, against the expert, each \
+         from the same start to the target at the origin: the flights on which the two learned \
+         controllers differ most, whoever is better.",
     );
     for (i, drawn) in story.drawn.iter().take(DRAWN).enumerate() {
         let path = |states: &ndarray::Array2<f64>| -> Vec<(f64, f64)> {

@@ -23,7 +23,8 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
         }
     };
     let sentence = format!(
-        "The optimum lies between {} and {}: a relative gap of {:.1e}, recomputed in double precision.",
+        "The optimum lies between {} and {}: a relative gap of {:.1e}, recomputed in double \
+         precision.",
         number(c.dual),
         number(c.primal),
         c.relative_gap
@@ -95,10 +96,18 @@ pub fn convergence(history: &[Iteration], fit: &Fit) -> Result<Section, ReportEr
     }
     Ok(Section::new("Convergence")
         .text(
-            "Each step solves a linear system on the samples whose decision is not held by a limit. The gap is an upper \
-             bound on how far the objective is from its optimum; it may rise before the right samples are found.",
+            "Each step solves a linear system on the samples whose decision is not held by a \
+             limit. The gap is an upper bound on how far the objective is from its optimum; it may \
+             rise before the right samples are found.",
         )
-        .figure(Figure::new(chart, "Relative duality gap and largest optimality violation after each step.").wide())
+        .figure(
+            Figure::new(
+                chart,
+                "Relative duality gap and largest optimality violation after \
+                                    each step.",
+            )
+            .wide(),
+        )
         .details(Details::new("Every step").table(table)))
 }
 
@@ -112,17 +121,17 @@ pub fn certificate(fit: &Fit) -> Section {
         .row(["relative gap", &format!("{:.3e}", c.relative_gap)])
         .row(["objective (Q)(x)", &format!("{:.12}", c.objective)]);
     let how = if fit.model.weights.is_some() {
-        "Both bounds are evaluated from their definitions in double precision, the upper one at exactly the weights that are stored in the \
-         model. The optimum lies between them."
+        "Both bounds are evaluated from their definitions in double precision, the upper one at \
+         exactly the weights that are stored in the model. The optimum lies between them."
     } else {
-        "Both bounds are evaluated from their definitions with the double-precision kernel, at exactly the coefficients \
-         that are stored in the model. The optimum lies between them."
+        "Both bounds are evaluated from their definitions with the double-precision kernel, at \
+         exactly the coefficients that are stored in the model. The optimum lies between them."
     };
     let mut section = Section::new("Certificate").text(how);
     if let Some(bound) = super::prediction_bound(&fit.model) {
         section = section.text(format!(
-            "Consequence: every decision of this model, on signals seen or not, is within {bound:.1e} of what the exact optimum \
-             would decide."
+            "Consequence: every decision of this model, on signals seen or not, is within \
+             {bound:.1e} of what the exact optimum would decide."
         ));
     }
     section.table(table)
@@ -168,8 +177,9 @@ fn feature_weights(model: &Model, weights: &Array2<f64>) -> Result<Section, Repo
     }
     Ok(Section::new("Which features carry weight")
         .text(
-            "The desired decision is a weighted sum of features. Where features are z-scored, a weight is what one standard deviation of its \
-             feature adds to each dimension of the decision.",
+            "The desired decision is a weighted sum of features. Where features are z-scored, a \
+             weight is what one standard deviation of its feature adds to each dimension of the \
+             decision.",
         )
         .figure(Figure::new(bars.render()?, "The heaviest features.").wide())
         .details(Details::new("Every weight").table(table)))
@@ -210,8 +220,9 @@ pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
         .count();
     Ok(Section::new("Which samples carry weight")
         .text(format!(
-            "{silent} of {n_samples} samples have no weight: their decision sits on a limit and the learned objective would \
-             push it further, so the limit alone explains it. Half of all weight is on {half} samples.",
+            "{silent} of {n_samples} samples have no weight: their decision sits on a limit and \
+             the learned objective would push it further, so the limit alone explains it. Half of \
+             all weight is on {half} samples.",
         ))
         .figure(Figure::new(histogram, "How large the weights are."))
         .figure(Figure::new(bars.render()?, "The heaviest samples, by their row in the data.")))
@@ -234,7 +245,8 @@ pub fn limits(model: &Model, observed: ArrayView2<'_, f64>) -> Table {
     }
     if model.constrained {
         table = table.caption(
-            "Limits of the model itself, the same for every row. The constraints that come with each row are below.",
+            "Limits of the model itself, the same for every row. The constraints that come with \
+             each row are below.",
         );
     }
     table
@@ -266,10 +278,14 @@ pub fn prices(fit: &Fit) -> Result<Section, ReportError> {
     }
     let section = section
         .text(
-            "A limit holds a decision where the learned objective would go beyond it. Its price is what one more unit of that \
-             limit would be worth to the expert, in units of the learned objective; that of an equality (M_eq) may be negative.",
+            "A limit holds a decision where the learned objective would go beyond it. Its price is \
+             what one more unit of that limit would be worth to the expert, in units of the \
+             learned objective; that of an equality (M_eq) may be negative.",
         )
-        .figure(Figure::new(bars.render()?, "How many of the training decisions each limit holds."));
+        .figure(Figure::new(
+            bars.render()?,
+            "How many of the training decisions each limit holds.",
+        ));
     Ok(if held.len() > LIMITS {
         section.details(Details::new("Every limit").table(table))
     } else {

@@ -263,8 +263,8 @@ impl PathChart {
         Self { x_label: x_label.into(), y_label: y_label.into(), series: Vec::new(), target: None }
     }
 
-    /// Adds a way; its first point is marked as the start. Series of the same name share a colour and
-    /// one legend entry.
+    /// Adds a way; its first point is marked as the start. Series of the same name share a colour
+    /// and one legend entry.
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);

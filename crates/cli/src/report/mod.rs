@@ -7,8 +7,8 @@
 //! Series ──► LineChart … ──► SVG ──► Figure ──► Section ──► Page ──► HTML
 //! ```
 //!
-//! All text is escaped; a chart never fails on its data: what cannot be drawn (NaN, infinities, zero on a
-//! logarithmic axis) is left out.
+//! All text is escaped; a chart never fails on its data: what cannot be drawn (NaN, infinities,
+//! zero on a logarithmic axis) is left out.
 
 mod axis;
 mod bars;

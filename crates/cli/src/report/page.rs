@@ -1,7 +1,7 @@
 //! The page: words, tiles, figures and tables in one HTML string.
 //!
-//! In: parts put together by the builders below. Out: HTML with style and charts inside. Every text is
-//! escaped by the template; only SVG made by this module's charts is taken as it is.
+//! In: parts put together by the builders below. Out: HTML with style and charts inside. Every text
+//! is escaped by the template; only SVG made by this module's charts is taken as it is.
 
 use super::ReportError;
 use minijinja::{Environment, Value, context};
@@ -290,7 +290,8 @@ impl Page {
         self
     }
 
-    /// Adds a number worth seeing first: what it is, its value with unit, and a short remark or nothing.
+    /// Adds a number worth seeing first: what it is, its value with unit, and a short remark or
+    /// nothing.
     #[must_use]
     pub fn tile(
         mut self,

@@ -17,6 +17,39 @@ pub struct Constraints {
     pub(crate) upper: Option<Array2<f64>>,
 }
 
+/// The arrays of constraints, whichever there are, each for all samples or one a sample along its first axis.
+#[derive(Clone, Debug, Default)]
+pub struct ConstraintArrays {
+    /// `M` of M·u ≤ W.
+    pub matrix: Option<ArrayD<f64>>,
+    /// `W`.
+    pub bound: Option<ArrayD<f64>>,
+    /// `M_eq` of M_eq·u = W_eq.
+    pub equal_matrix: Option<ArrayD<f64>>,
+    /// `W_eq`.
+    pub equal_bound: Option<ArrayD<f64>>,
+    /// `lower`.
+    pub lower: Option<ArrayD<f64>>,
+    /// `upper`.
+    pub upper: Option<ArrayD<f64>>,
+}
+
+/// Both of two arrays that say something only together, or neither.
+fn pair<T>(
+    matrix: Option<T>,
+    bound: Option<T>,
+    names: [&'static str; 2],
+    rule: &'static str,
+) -> Result<Option<(T, T)>, Error> {
+    let [matrix_name, bound_name] = names;
+    match (matrix, bound) {
+        (Some(matrix), Some(bound)) => Ok(Some((matrix, bound))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(Error::HalfConstraint { has: matrix_name, lacks: bound_name, rule }),
+        (None, Some(_)) => Err(Error::HalfConstraint { has: bound_name, lacks: matrix_name, rule }),
+    }
+}
+
 /// matrix (1 or N × m × n) with its bound (1 or N × m).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
@@ -97,6 +130,27 @@ impl Constraints {
     /// No limits yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Of whichever arrays there are; a matrix needs its bound.
+    pub fn from_arrays(given: ConstraintArrays) -> Result<Self, Error> {
+        let mut all = Self::new();
+        if let Some((matrix, bound)) = pair(given.matrix, given.bound, ["M", "W"], "M·u ≤ W")? {
+            all = all.with_inequalities(matrix, bound)?;
+        }
+        let names = ["M_eq", "W_eq"];
+        if let Some((matrix, bound)) =
+            pair(given.equal_matrix, given.equal_bound, names, "M_eq·u = W_eq")?
+        {
+            all = all.with_equalities(matrix, bound)?;
+        }
+        if let Some(lower) = given.lower {
+            all = all.with_lower(lower)?;
+        }
+        if let Some(upper) = given.upper {
+            all = all.with_upper(upper)?;
+        }
+        Ok(all)
     }
 
     /// Adds matrix·u ≤ bound: `matrix` rows × n or N × rows × n, `bound` rows or N × rows.

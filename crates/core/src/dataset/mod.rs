@@ -2,8 +2,8 @@
 
 mod constraints;
 
-pub use constraints::Constraints;
 pub(crate) use constraints::Rows as ConstraintRows;
+pub use constraints::{ConstraintArrays, Constraints};
 
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2};

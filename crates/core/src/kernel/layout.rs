@@ -1,7 +1,8 @@
-//! How the two sides of a tile lie in memory: what packs samples (`panels`), pairs them (`tile`) and finishes their
-//! values (`finish`) agree on.
+//! How the two sides of a tile lie in memory: what packs samples (`panels`), pairs them (`tile`)
+//! and finishes their values (`finish`) agree on.
 
-/// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows in L1.
+/// Samples a block holds: a common multiple of both panel widths that keeps a strip of eight rows
+/// in L1.
 pub(crate) const BLOCK: usize = 240;
 /// Rows a strip holds.
 pub(crate) const STRIP: usize = 8;

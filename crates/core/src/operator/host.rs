@@ -90,7 +90,8 @@ impl HostOperator {
             return Err(Error::Setting {
                 name: "operator",
                 found: "compact, for a kernel with values beyond [0, 1]".to_owned(),
-                allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products",
+                allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their products, and \
+                          their sums with weights of at most 1 in all",
             });
         }
         let rounded = Rounded::new(&recipe, features, accuracy);

@@ -204,43 +204,80 @@ pub(crate) struct CoupledLine<'a> {
 /// The root of f to this share of its start is enough where every trial takes a quadratic program a sample.
 const COUPLED_TOL: f64 = 1e-4;
 
+/// One dimension of what a sample decides.
+pub(crate) struct Decided {
+    pub(crate) sample: usize,
+    pub(crate) dimension: usize,
+    /// g.
+    pub(crate) desired: f64,
+    /// y = X(g).
+    pub(crate) decision: f64,
+    /// (Θy)_j.
+    pub(crate) theta_decision: f64,
+}
+
+/// A point of a line over polyhedra: `sum` with what each sample adds to it. `image` is what g grows by along the line;
+/// `add` gets every dimension of every decision and adds all but the slope of the projection.
+pub(crate) fn polyhedral_trial(
+    mut sum: Trial,
+    (problem, polyhedra, faces): (&Problem, &Polyhedra, &Faces),
+    desired: &Array2<f64>,
+    image: &Array2<f64>,
+    add: impl Fn(&mut Trial, &Decided) + Sync,
+) -> Result<Trial, Error> {
+    let (n, metric) = (problem.decision_dim(), problem.metric());
+    let parts = polyhedra.visit(metric, desired, Some(faces), |i, g, solver| {
+        let y = solver.solution();
+        let mut at = Trial::default();
+        let mut theta_y = vec![0.0; n];
+        metric.apply(y, &mut theta_y);
+        for j in 0..n {
+            add(
+                &mut at,
+                &Decided {
+                    sample: i,
+                    dimension: j,
+                    desired: g[j],
+                    decision: y[j],
+                    theta_decision: theta_y[j],
+                },
+            );
+        }
+        // ‖Rᵀ image‖² is the derivative of ⟨image, X(g + t·image)⟩.
+        for r in solver.basis().chunks(n) {
+            let along = r.iter().enumerate().map(|(j, r)| r * image[[j, i]]);
+            at.slope += along.sum::<f64>().powi(2);
+        }
+        at
+    })?;
+    for part in parts {
+        sum.value += part.value;
+        sum.slope += part.slope;
+        sum.loss += part.loss;
+        sum.residual += part.residual;
+    }
+    Ok(sum)
+}
+
 impl CoupledLine<'_> {
     fn trial(&self, t: f64) -> Result<Trial, Error> {
-        let (problem, n) = (self.problem, self.problem.decision_dim());
-        let (ridge, metric) = (problem.ridge(), problem.metric());
+        let (problem, ridge) = (self.problem, self.problem.ridge());
         let decisions = problem.decisions();
         let desired = self.desired + &(self.kernel_direction * t);
-        let parts = self.polyhedra.visit(metric, &desired, Some(self.faces), |i, g, solver| {
-            let y = solver.solution();
-            let mut at = Trial::default();
-            let mut theta_y = vec![0.0; n];
-            metric.apply(y, &mut theta_y);
-            let kd: Vec<f64> = (0..n).map(|j| self.kernel_direction[[j, i]]).collect();
-            for j in 0..n {
-                let u = decisions[[j, i]];
-                let d = self.direction[[j, i]];
-                let alpha = self.coefficients[[j, i]] + t * d;
-                let residual = u - y[j] - ridge * alpha;
-                at.value -= kd[j] * residual;
-                at.slope += kd[j] * ridge * d;
-                at.residual += residual * residual;
-                let own = g[j] - problem.offset().map_or(0.0, |c| c[[j, i]]);
-                at.loss += ridge * alpha * own - 2.0 * g[j] * u + (2.0 * g[j] - theta_y[j]) * y[j];
-            }
-            // ‖Rᵀkd‖² is the derivative of ⟨kd, X(g + t kd)⟩.
-            for r in solver.basis().chunks(n) {
-                at.slope += r.iter().zip(&kd).map(|(r, kd)| r * kd).sum::<f64>().powi(2);
-            }
-            at
-        })?;
-        let mut sum = Trial::default();
-        for part in parts {
-            sum.value += part.value;
-            sum.slope += part.slope;
-            sum.loss += part.loss;
-            sum.residual += part.residual;
-        }
-        Ok(sum)
+        let sets = (problem, self.polyhedra, self.faces);
+        polyhedral_trial(Trial::default(), sets, &desired, self.kernel_direction, |at, decided| {
+            let place = [decided.dimension, decided.sample];
+            let (g, y) = (decided.desired, decided.decision);
+            let (u, kd, d) =
+                (decisions[place], self.kernel_direction[place], self.direction[place]);
+            let alpha = self.coefficients[place] + t * d;
+            let residual = u - y - ridge * alpha;
+            at.value -= kd * residual;
+            at.slope += kd * ridge * d;
+            at.residual += residual * residual;
+            let own = g - problem.offset().map_or(0.0, |c| c[place]);
+            at.loss += ridge * alpha * own - 2.0 * g * u + (2.0 * g - decided.theta_decision) * y;
+        })
     }
 
     pub(crate) fn search(&self) -> Result<Step, Error> {

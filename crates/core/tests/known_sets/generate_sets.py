@@ -545,17 +545,18 @@ def plain(record):
     return {k: with_nulls(v.tolist()) if isinstance(v, np.ndarray) and not np.isfinite(v).all() else v for k, v in record.items()}
 
 
-def main():
+def write_folders(here, problems, answer_to):
+    """A folder beside the script for each problem, or for those named on the command line."""
     wanted = [a for a in sys.argv[1:] if not a.startswith("--")]
-    for problem in problems():
+    for problem in problems:
         if wanted and problem["name"] not in wanted:
             continue
-        answer = cross_check(problem, *solve_semidefinite_program(problem))
-        folder = HERE / problem["name"]
+        answer = answer_to(problem)
+        folder = here / problem["name"]
         folder.mkdir(exist_ok=True)
         (folder / "problem.json").write_text(base.to_json(plain(problem)))
         (folder / "answer.json").write_text(base.to_json(plain(answer)))
 
 
 if __name__ == "__main__":
-    main()
+    write_folders(HERE, problems(), lambda p: cross_check(p, *solve_semidefinite_program(p)))

@@ -265,17 +265,5 @@ def problems():
         yield from family()
 
 
-def main():
-    wanted = [a for a in sys.argv[1:] if not a.startswith("--")]
-    for problem in problems():
-        if wanted and problem["name"] not in wanted:
-            continue
-        answer = cross_check(problem, *solve_semidefinite_program(problem))
-        folder = HERE / problem["name"]
-        folder.mkdir(exist_ok=True)
-        (folder / "problem.json").write_text(base.to_json(sets.plain(problem)))
-        (folder / "answer.json").write_text(base.to_json(sets.plain(answer)))
-
-
 if __name__ == "__main__":
-    main()
+    sets.write_folders(HERE, problems(), lambda p: cross_check(p, *solve_semidefinite_program(p)))

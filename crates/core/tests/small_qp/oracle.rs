@@ -1,6 +1,6 @@
 //! The same problem by an interior-point method.
 
-use crate::problems::Problem;
+use super::problems::Problem;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT::NonnegativeConeT,
@@ -15,8 +15,8 @@ pub struct Answer {
 /// The gap, relative or absolute, at which Clarabel stops.
 pub const GAP: f64 = 1e-10;
 
-/// Clarabel's answer with only the rows `only`, which are in ascending order. Its tolerances are absolute for small
-/// numbers, so lengths are measured in units of `scale`.
+/// Clarabel's answer with only the rows `only`, which are in ascending order. Its tolerances are
+/// absolute for small numbers, so lengths are measured in units of `scale`.
 pub fn solve(problem: &Problem, only: &[usize], scale: f64) -> Answer {
     let n = problem.n;
     let kept: Vec<usize> =

@@ -5,15 +5,16 @@ use crate::End;
 use crate::args::DemoArgs;
 use crate::commands::{print, print_json};
 use crate::error::CliError;
+use crate::findings::mean;
+use crate::findings::quadrotor::{BestRidge, Flights, Flown, Story};
 use crate::progress::{Follow, say};
 use crate::{interrupt, pages};
 use argwhy::core::decision_set::SampleSets;
 use argwhy::core::metrics;
-use argwhy::core::solver::{Iteration, Status};
-use argwhy::experts::{Demonstrations, Expert, ExpertSettings, Quadrotor, State, Trajectory};
+use argwhy::core::solver::Status;
 use argwhy::settings::Numbers;
 use argwhy::{Dataset, Fit, FitSettings, Model, Pipeline, Predictor};
-use ndarray::Array2;
+use argwhy_experts::{Demonstrations, Expert, ExpertSettings, Quadrotor, State, Trajectory};
 use rayon::prelude::*;
 use std::fmt::Write;
 use std::fs;
@@ -30,90 +31,6 @@ const REGULARIZATION: f64 = 1e-6;
 /// Kernel ridge regression may also choose one of these instead, by the flights it is judged on.
 const RIDGE_CHOICES: [f64; 5] = [1e-7, 1e-5, 1e-4, 1e-3, 1e-2];
 
-/// Everything the report tells.
-pub struct Story {
-    pub seed: u64,
-    pub dt: f64,
-    pub demos: Demonstrations,
-    pub held_out: Demonstrations,
-    pub fit: Fit,
-    pub history: Vec<Iteration>,
-    pub predicted: Array2<f64>,
-    pub ridge: Array2<f64>,
-    pub rmse_model: f64,
-    pub rmse_ridge: f64,
-    pub best_ridge: BestRidge,
-    pub flights: Flights,
-    pub drawn: Vec<Flown>,
-}
-
-/// Clipped kernel ridge regression with the regularization under which its flights cost least.
-pub struct BestRidge {
-    pub regularization: f64,
-    pub rmse: f64,
-    pub costs: Vec<f64>,
-    pub crashes: usize,
-}
-
-impl BestRidge {
-    fn new(regularization: f64, rmse: f64, flown: &[Trajectory]) -> Self {
-        let costs = flown.iter().map(|f| f.total_cost).collect();
-        let crashes = flown.iter().filter(|f| f.crashed).count();
-        Self { regularization, rmse, costs, crashes }
-    }
-}
-
-/// One start, flown three times.
-pub struct Flown {
-    pub expert: Trajectory,
-    pub model: Trajectory,
-    pub ridge: Trajectory,
-}
-
-/// True costs of all held-out flights.
-pub struct Flights {
-    pub expert_costs: Vec<f64>,
-    pub model_costs: Vec<f64>,
-    pub ridge_costs: Vec<f64>,
-    pub expert_crashes: usize,
-    pub model_crashes: usize,
-    pub ridge_crashes: usize,
-}
-
-impl Flights {
-    fn new(flown: &[Flown]) -> Self {
-        type Part = fn(&Flown) -> &Trajectory;
-        let parts: [Part; 3] = [|f| &f.expert, |f| &f.model, |f| &f.ridge];
-        let costs = parts.map(|part| flown.iter().map(|f| part(f).total_cost).collect::<Vec<_>>());
-        let crashes = parts.map(|part| flown.iter().filter(|f| part(f).crashed).count());
-        let [expert_costs, model_costs, ridge_costs] = costs;
-        let [expert_crashes, model_crashes, ridge_crashes] = crashes;
-        Self {
-            expert_costs,
-            model_costs,
-            ridge_costs,
-            expert_crashes,
-            model_crashes,
-            ridge_crashes,
-        }
-    }
-
-    /// Mean cost of the model's flights relative to the expert's, minus one.
-    pub fn excess_model(&self) -> f64 {
-        self.excess(&self.model_costs)
-    }
-
-    /// The same for clipped kernel ridge regression.
-    pub fn excess_ridge(&self) -> f64 {
-        self.excess(&self.ridge_costs)
-    }
-
-    /// The same for any flights from these starts.
-    pub fn excess(&self, costs: &[f64]) -> f64 {
-        costs.iter().sum::<f64>() / self.expert_costs.iter().sum::<f64>() - 1.0
-    }
-}
-
 pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     let quiet = args.quiet;
     fs::create_dir_all(&args.output)
@@ -127,64 +44,27 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
 
     say(quiet, format_args!("2/4 argwhy learns what it wanted …"));
     let data = Dataset::new(demos.signals.clone(), demos.decisions.clone())?;
-    let limited = FitSettings {
-        lower: Some(Numbers(demos.lower.to_vec())),
-        upper: Some(Numbers(demos.upper.to_vec())),
-        regularization: REGULARIZATION,
-        ..FitSettings::default()
-    };
     let mut follow = Follow::new(quiet, None)?;
     let all_rows = 0..data.n_samples();
-    let fitted = Pipeline::new(limited.clone())?.fit_rows(
-        &data,
-        std::slice::from_ref(&all_rows),
-        &mut follow,
-    );
+    let pipeline = Pipeline::new(settings(&demos))?;
+    let fitted = pipeline.fit_rows(&data, std::slice::from_ref(&all_rows), &mut follow);
     follow.finish()?;
     let fit = fitted?;
     let model_path = args.output.join("pilot.argwhy");
     fit.save(&model_path)?;
 
     say(quiet, format_args!("3/4 kernel ridge regression learns to copy it …"));
-    // Without limits the same program is kernel ridge regression; what it wants is then cut to the limits.
-    let ridge_with = |regularization: f64| -> Result<Model, CliError> {
-        let unlimited = FitSettings {
-            lower: None,
-            upper: None,
-            unbounded: true,
-            regularization,
-            ..limited.clone()
-        };
-        let mut model = Pipeline::new(unlimited)?.fit(&data)?.model;
-        model.set = fit.model.set.clone();
-        Ok(model)
-    };
-    let ridge_model = ridge_with(REGULARIZATION)?;
+    let ridge = Learned::new(copy(&data, &fit, REGULARIZATION)?)?;
     if interrupt::asked() {
         return Ok(stopped(quiet, &model_path));
     }
 
     say(quiet, format_args!("4/4 {FLIGHTS} flights from new starts, three controllers …"));
-    let (predictor, ridge) = (Predictor::new(&fit.model)?, Predictor::new(&ridge_model)?);
+    let own = Learned::new(fit.model.clone())?;
     let starts = expert.scenarios(args.seed, FLIGHTS);
-    let flown: Vec<Flown> = starts
-        .par_iter()
-        .map(|start| -> Result<Flown, CliError> {
-            Ok(Flown {
-                expert: expert.fly_expert(start, STEPS)?,
-                model: fly(&expert, &predictor, start)?,
-                ridge: fly(&expert, &ridge, start)?,
-            })
-        })
-        .collect::<Result<_, _>>()?;
-
-    let error = |model: &Model, predictor: &Predictor| -> Result<f64, CliError> {
-        let desired = predictor.desired(held_out.signals.view())?;
-        let (metric, sets) = (model.metric()?, SampleSets::from(model.set.clone()));
-        Ok(metrics::evaluate(desired.view(), held_out.decisions.view(), &metric, &sets)?.rmse)
-    };
+    let flown = fly_each(&expert, &own.predictor, &ridge.predictor, &starts)?;
     let flights = Flights::new(&flown);
-    let rmse_ridge = error(&ridge_model, &ridge)?;
+    let rmse_ridge = ridge.error(&held_out)?;
     let mut best_ridge = BestRidge {
         regularization: REGULARIZATION,
         rmse: rmse_ridge,
@@ -195,22 +75,18 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         if interrupt::asked() {
             return Ok(stopped(quiet, &model_path));
         }
-        let model = ridge_with(regularization)?;
-        let predictor = Predictor::new(&model)?;
-        let flown = fly_all(&expert, &predictor, &starts)?;
-        let other = BestRidge::new(regularization, error(&model, &predictor)?, &flown);
-        if flights.excess(&other.costs) < flights.excess(&best_ridge.costs) {
-            best_ridge = other;
-        }
+        let other = Learned::new(copy(&data, &fit, regularization)?)?;
+        let flown = fly_all(&expert, &other.predictor, &starts)?;
+        best_ridge.improve(BestRidge::new(regularization, other.error(&held_out)?, &flown));
     }
     let story = Story {
         best_ridge,
         seed: args.seed,
         dt: expert.settings().dt,
-        rmse_model: error(&fit.model, &predictor)?,
+        rmse_model: own.error(&held_out)?,
         rmse_ridge,
-        predicted: predictor.predict(held_out.signals.view())?,
-        ridge: ridge.predict(held_out.signals.view())?,
+        predicted: own.predictor.predict(held_out.signals.view())?,
+        ridge: ridge.predictor.predict(held_out.signals.view())?,
         flights,
         history: follow.history,
         drawn: most_different(flown),
@@ -219,6 +95,62 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
         fit,
     };
     report(&story, args)
+}
+
+/// What argwhy is asked to fit: the pilot's decisions within the rotors' limits.
+fn settings(demos: &Demonstrations) -> FitSettings {
+    FitSettings {
+        lower: Some(Numbers(demos.lower.to_vec())),
+        upper: Some(Numbers(demos.upper.to_vec())),
+        regularization: REGULARIZATION,
+        ..FitSettings::default()
+    }
+}
+
+/// Without limits the same program is kernel ridge regression; what it wants is then cut to the
+/// limits.
+fn copy(data: &Dataset, fit: &Fit, regularization: f64) -> Result<Model, CliError> {
+    let unlimited = FitSettings { unbounded: true, regularization, ..FitSettings::default() };
+    let mut model = Pipeline::new(unlimited)?.fit(data)?.model;
+    model.set = fit.model.set.clone();
+    Ok(model)
+}
+
+/// A model, ready to decide.
+struct Learned {
+    model: Model,
+    predictor: Predictor,
+}
+
+impl Learned {
+    fn new(model: Model) -> Result<Self, CliError> {
+        let predictor = Predictor::new(&model)?;
+        Ok(Self { model, predictor })
+    }
+
+    /// Root mean squared error of decisions, N.
+    fn error(&self, held_out: &Demonstrations) -> Result<f64, CliError> {
+        let desired = self.predictor.desired(held_out.signals.view())?;
+        let (metric, sets) = (self.model.metric()?, SampleSets::from(self.model.set.clone()));
+        Ok(metrics::evaluate(desired.view(), held_out.decisions.view(), &metric, &sets)?.rmse)
+    }
+}
+
+/// From each start the pilot and both learned controllers.
+fn fly_each(
+    expert: &Expert,
+    model: &Predictor,
+    ridge: &Predictor,
+    starts: &[State],
+) -> Result<Vec<Flown>, CliError> {
+    let each = |start: &State| -> Result<Flown, CliError> {
+        Ok(Flown {
+            expert: expert.fly_expert(start, STEPS)?,
+            model: fly(expert, model, start)?,
+            ridge: fly(expert, ridge, start)?,
+        })
+    };
+    starts.par_iter().map(each).collect()
 }
 
 /// Writes the page, prints the figures.
@@ -277,18 +209,26 @@ fn figures(story: &Story) -> serde_json::Value {
             "kernel_ridge": f.excess_ridge(),
             "kernel_ridge_best": f.excess(&best.costs),
         },
-        "rmse": { "argwhy": story.rmse_model, "kernel_ridge": story.rmse_ridge, "kernel_ridge_best": best.rmse },
-        "crashes": { "argwhy": f.model_crashes, "kernel_ridge": f.ridge_crashes, "kernel_ridge_best": best.crashes },
+        "rmse": {
+            "argwhy": story.rmse_model,
+            "kernel_ridge": story.rmse_ridge,
+            "kernel_ridge_best": best.rmse,
+        },
+        "crashes": {
+            "argwhy": f.model_crashes,
+            "kernel_ridge": f.ridge_crashes,
+            "kernel_ridge_best": best.crashes,
+        },
     })
 }
 
 fn tell(story: &Story, folder: &Path) -> Result<(), CliError> {
     let (f, c) = (&story.flights, story.fit.model.record.certificate);
-    let mean = |costs: &[f64]| costs.iter().sum::<f64>() / costs.len() as f64;
     print(&format!(
         "\n\
          relative gap {:.1e} (proven), {} of {} samples carry weight\n\n\
-         controller               decision error   true cost of a flight   above the expert   crashes\n\
+         controller               decision error   true cost of a flight   above the expert   \
+         crashes\n\
          expert                                –   {:>21.2}                  –   {:>7}\n\
          argwhy                   {:>14.4}   {:>21.2}   {:>14.2} %   {:>7}\n\
          kernel ridge, clipped    {:>14.4}   {:>21.2}   {:>14.2} %   {:>7}\n\

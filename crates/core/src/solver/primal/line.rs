@@ -5,7 +5,7 @@ use crate::decision_set::{Boxes, Polyhedra, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::dot;
 use crate::problem::{Problem, slice};
-use crate::solver::line_search::{Least, Shape, Trial, least};
+use crate::solver::line_search::{Least, Shape, Trial, least, polyhedral_trial};
 use ndarray::Array2;
 use rayon::prelude::*;
 
@@ -101,37 +101,20 @@ impl Line<'_> {
     }
 
     fn search_polyhedra(&self, polyhedra: &Polyhedra) -> Result<Least, Error> {
-        let (problem, n) = (self.problem, self.problem.decision_dim());
-        let (decisions, metric) = (problem.decisions(), problem.metric());
+        let problem = self.problem;
+        let decisions = problem.decisions();
         let flat = decisions.as_slice().expect("decisions are in standard layout");
         let weights =
             Weights::new(problem.ridge(), slice(&self.point.weights), slice(self.direction));
-        let faces = Some(&self.point.decided.faces);
+        let sets = (problem, polyhedra, &self.point.decided.faces);
         least(&weights.shape(slice(self.image), flat), COUPLED_TOL, |t| {
             let desired = &self.point.desired + &(self.image * t);
-            let parts = polyhedra.visit(metric, &desired, faces, |i, g, solver| {
-                let y = solver.solution();
-                let mut at = Trial::default();
-                let mut theta_y = vec![0.0; n];
-                metric.apply(y, &mut theta_y);
-                for j in 0..n {
-                    let u = decisions[[j, i]];
-                    at.value += self.image[[j, i]] * (y[j] - u);
-                    at.loss += (2.0 * g[j] - theta_y[j]) * y[j] - 2.0 * g[j] * u;
-                }
-                for r in solver.basis().chunks(n) {
-                    let along = r.iter().enumerate().map(|(j, r)| r * self.image[[j, i]]);
-                    at.slope += along.sum::<f64>().powi(2);
-                }
-                at
-            })?;
-            let mut sum = weights.trial(t);
-            for part in parts {
-                sum.value += part.value;
-                sum.slope += part.slope;
-                sum.loss += part.loss;
-            }
-            Ok(sum)
+            polyhedral_trial(weights.trial(t), sets, &desired, self.image, |at, decided| {
+                let place = [decided.dimension, decided.sample];
+                let (g, y, u) = (decided.desired, decided.decision, decisions[place]);
+                at.value += self.image[place] * (y - u);
+                at.loss += (2.0 * g - decided.theta_decision) * y - 2.0 * g * u;
+            })
         })
     }
 }

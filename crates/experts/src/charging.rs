@@ -1,25 +1,31 @@
-//! A depot of electric vans that charges over night, and the dispatcher whose reasons are known here and nowhere else.
+//! A depot of electric vans that charges over night, and the dispatcher whose reasons are known
+//! here and nowhere else.
 //!
-//! In: a seed. Out: nights with what the dispatcher saw (prices, weather, tomorrow's orders), what the depot allowed (chargers,
-//! grid connection, departures), what was decided, and the true cost in euros by which any other plan can be charged.
+//! In: a seed. Out: nights with what the dispatcher saw (prices, weather, tomorrow's orders), what
+//! the depot allowed (chargers, grid connection, departures), what was decided, and the true cost
+//! in euros by which any other plan can be charged.
 //!
-//! A plan u holds the charging power of the whole depot in kW for each of eight periods of two hours, 16:00 to 08:00.
+//! A plan u holds the charging power of the whole depot in kW for each of eight periods of two
+//! hours, 16:00 to 08:00.
 //!
 //! ```text
-//! cost(u) = w‖u‖² + h Σ_j (price_j + peak_j + cold_j + late_j − keep)·u_j + keep·need        (euros; h = 2 hours)
-//! U       = {0 ≤ u_j ≤ chargers_j,  u_j ≤ grid − building_j,  h Σ_{i ≤ d} u_i ≥ need_d,  h Σ u ≤ room}
+//! cost(u) = w‖u‖² + h Σ_j (price_j + peak_j + cold_j + late_j − keep)·u_j + keep·need
+//! U       = {0 ≤ u_j ≤ chargers_j,  u_j ≤ grid − building_j,
+//!            h Σ_{i ≤ d} u_i ≥ need_d,  h Σ u ≤ room}
 //! ```
 //!
-//! w is losses and battery wear; `keep` values what is charged beyond the need, by tomorrow's day tariff; the three surcharges
-//! are the dispatcher's own and depend on the signals by curves. The quadratic part is a multiple of the identity, so the best
-//! plan is the projection on U of
+//! in euros, h = 2 hours. w is losses and battery wear; `keep` values what is charged beyond the
+//! need, by tomorrow's day tariff; the three surcharges are the dispatcher's own and depend on the
+//! signals by curves. The quadratic part is a multiple of the identity, so the best plan is the
+//! projection on U of
 //!
 //! ```text
 //! g_j = −(h / 2w) (price_j + peak_j + cold_j + late_j − keep)
 //! ```
 //!
-//! and decisions determine g, in kW, but not w: a cost and twice the cost have the same optimum. Only something known in money,
-//! here the price, tells how many euros a unit of the learned objective is.
+//! and decisions determine g, in kW, but not w: a cost and twice the cost have the same optimum.
+//! Only something known in money, here the price, tells how many euros a unit of the learned
+//! objective is.
 
 use argwhy_core::decision_set::{Prices, SampleSets};
 use argwhy_core::qp::Metric;
@@ -80,7 +86,8 @@ pub type Powers = [f64; PERIODS];
 pub struct Depot {
     /// w: losses and wear, euros for a kW² in one period.
     pub wear: f64,
-    /// Standard deviation in kW of what a decision misses the best plan by, before it is moved back into its limits.
+    /// Standard deviation in kW of what a decision misses the best plan by, before it is moved back
+    /// into its limits.
     pub noise: f64,
 }
 
@@ -174,7 +181,7 @@ impl WhatIf {
 
 impl NightLimits {
     /// kW that can be charged in each period; negative where the building alone is too much.
-    fn capacity(&self) -> Powers {
+    pub fn capacity(&self) -> Powers {
         std::array::from_fn(|j| self.chargers[j].min(self.grid - self.building[j]))
     }
 
@@ -208,7 +215,8 @@ impl NightLimits {
     }
 }
 
-/// M, the same every night: minus the energy by each departure, all energy, the power of each period.
+/// M, the same every night: minus the energy by each departure, all energy, the power of each
+/// period.
 pub fn limit_matrix() -> Array2<f64> {
     Array2::from_shape_fn((LIMIT_ROWS, PERIODS), |(row, j)| match row {
         ROOM_ROW => HOURS,
@@ -269,8 +277,8 @@ pub fn sets(nights: &[Night]) -> Result<SampleSets, Error> {
 }
 
 impl Depot {
-    /// The dispatcher's own surcharges in EUR/kWh for each period: fear of the building's peak, of cold batteries, of charging late
-    /// before a busy day.
+    /// The dispatcher's own surcharges in EUR/kWh for each period: fear of the building's peak, of
+    /// cold batteries, of charging late before a busy day.
     pub fn surcharges(&self, night: &Night) -> Powers {
         std::array::from_fn(|j| {
             let building = night.building_peak * BUILDING_SHAPE[j];
@@ -282,8 +290,8 @@ impl Depot {
         })
     }
 
-    /// What the next kWh costs in each period when nothing is charged yet, euros: the price with its surcharges, less what energy is
-    /// worth tomorrow.
+    /// What the next kWh costs in each period when nothing is charged yet, euros: the price with
+    /// its surcharges, less what energy is worth tomorrow.
     pub fn first_kwh(&self, night: &Night) -> Powers {
         let surcharges = self.surcharges(night);
         std::array::from_fn(|j| night.prices[j] + surcharges[j] - night.day_tariff)
@@ -321,7 +329,8 @@ impl Depot {
         Array2::from_shape_fn((nights.len(), PERIODS), |(i, j)| desired[i][j])
     }
 
-    /// What the dispatcher really decided: the best plan, missed by noise and moved back into the limits.
+    /// What the dispatcher really decided: the best plan, missed by noise and moved back into the
+    /// limits.
     pub fn decisions(&self, nights: &[Night], seed: u64) -> Result<Array2<f64>, Error> {
         let mut rng = argwhy_core::random::stream(seed, "charging decisions");
         let mut plans = self.best_plans(nights)?;
@@ -330,7 +339,8 @@ impl Depot {
     }
 }
 
-/// What one does with a price list alone: for each departure in turn, fill the cheapest hours left until the need is met.
+/// What one does with a price list alone: for each departure in turn, fill the cheapest hours left
+/// until the need is met.
 pub fn cheapest_hours(night: &Night) -> Powers {
     let capacity = night.limits.capacity();
     let mut order: Vec<usize> = (0..PERIODS).collect();
@@ -355,7 +365,8 @@ pub fn nearest(sets: &SampleSets, mut points: Array2<f64>) -> Result<Array2<f64>
     Ok(points)
 }
 
-/// `n` nights in a row from 1 January on. The same seed gives the same nights, and fewer are the first of more.
+/// `n` nights in a row from 1 January on. The same seed gives the same nights, and fewer are the
+/// first of more.
 pub fn nights(n: usize, seed: u64) -> Vec<Night> {
     let mut rng = argwhy_core::random::stream(seed, "charging nights");
     (0..n).map(|day| night(day, &mut rng)).collect()
@@ -384,7 +395,8 @@ fn night(day: usize, rng: &mut impl RngExt) -> Night {
     Night { prices, temperature, building_peak, orders, day_tariff, limits }
 }
 
-/// Vans come home between 16:00 and 20:00, leave between 04:00 and 08:00, and need energy for tomorrow.
+/// Vans come home between 16:00 and 20:00, leave between 04:00 and 08:00, and need energy for
+/// tomorrow.
 fn limits(orders: f64, temperature: f64, building_peak: f64, rng: &mut impl RngExt) -> NightLimits {
     let in_workshop = rng.random_range(0..=3);
     let curtailed: f64 = rng.random();

@@ -11,8 +11,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::FRAC_PI_2;
 
-/// Steps in one demonstrated episode: half a second. Short, because flights soon look alike, and many
-/// starts show more of the expert than long ends do.
+/// Steps in one demonstrated episode: half a second. Short, because flights soon look alike, and
+/// many starts show more of the expert than long ends do.
 pub const EPISODE_STEPS: usize = 10;
 /// Starts are uniform in the ellipsoid with these half-axes, in the order of the state.
 pub const START_SPREAD: State = [3.0, 3.0, 0.7, 2.5, 3.0, 3.0];
@@ -120,8 +120,8 @@ impl Expert {
         )
     }
 
-    /// A flight by any controller: from the signal (the state relative to the target) to two thrusts
-    /// above hover in N. What is beyond a limit is cut to it, as the rotors would.
+    /// A flight by any controller: from the signal (the state relative to the target) to two
+    /// thrusts above hover in N. What is beyond a limit is cut to it, as the rotors would.
     pub fn fly(
         &self,
         mut controller: impl FnMut(&[f64]) -> Vec<f64>,
@@ -131,7 +131,8 @@ impl Expert {
         self.try_fly(|signal| Ok(controller(signal)), start, n_steps)
     }
 
-    /// [`Expert::fly`] for a controller that may fail; its first error ends the flight and is returned.
+    /// [`Expert::fly`] for a controller that may fail; its first error ends the flight and is
+    /// returned.
     pub fn try_fly<E: From<ExpertError>>(
         &self,
         mut controller: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,

@@ -1,4 +1,5 @@
-//! A hundred thousand small quadratic programs, each proven optimal from its own answer and compared with Clarabel.
+//! A hundred thousand small quadratic programs, each proven optimal from its own answer and
+//! compared with Clarabel.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -26,7 +27,8 @@ fn size(a: impl IntoIterator<Item = f64>) -> f64 {
     a.into_iter().fold(0.0, |m, x| m.max(x.abs()))
 }
 
-/// Relative errors of one answer, each a condition of optimality or of the promises about the working set.
+/// Relative errors of one answer, each a condition of optimality or of the promises about the
+/// working set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Errors {
     infeasible: f64,
@@ -137,7 +139,8 @@ impl Tally {
 
 /// Distance of two answers that rounding explains.
 ///
-/// Nearly parallel rows meet in vertices that move far when a limit moves little; there the multipliers say how far.
+/// Nearly parallel rows meet in vertices that move far when a limit moves little; there the
+/// multipliers say how far.
 fn noise(problem: &Problem, solver: &ActiveSet) -> f64 {
     let finite = problem.limits.iter().copied().filter(|b| b.is_finite());
     let scale = size(finite.chain(solver.solution().iter().copied()));
@@ -159,7 +162,8 @@ fn examine(index: usize) -> Tally {
     let mut tally = Tally { problems: 1, ..Tally::default() };
     let mut solver = ActiveSet::new(&problem.metric);
     match solver.solve(problem.set(), &problem.g, &[]) {
-        // So far out that the rows contradict each other by less than rounding; nearer by they must be caught.
+        // So far out that the rows contradict each other by less than rounding; nearer by they must
+        // be caught.
         Ok(()) if problem.empty && size(solver.solution().iter().copied()) > 1e5 => {
             tally.note(index, &problem, &solver, "far out");
             let near = solver.solve(problem.set(), &vec![0.0; problem.n], &[]);
@@ -264,7 +268,8 @@ fn every_answer_is_optimal_and_agrees_with_clarabel() {
     for (kind, tally) in KINDS.iter().zip(&tallies) {
         let worst = tally.worst.map(|x| format!("{x:.0e}")).join(" ");
         println!(
-            "{kind:<28} {:>5} problems, {:>4} empty, {:>3} left open by Clarabel, worst errors {worst}",
+            "{kind:<28} {:>5} problems, {:>4} empty, {:>3} left open by Clarabel, worst errors \
+             {worst}",
             tally.problems, tally.empty, tally.unknown
         );
     }

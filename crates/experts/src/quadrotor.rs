@@ -1,7 +1,7 @@
 //! The plant: a quadrotor seen from the side, with its full nonlinear motion.
 //!
-//! In: a state and two rotor thrusts. Out: the state a moment later. With thrusts `t_r`, `t_l` on the
-//! right and left arm,
+//! In: a state and two rotor thrusts. Out: the state a moment later. With thrusts `t_r`, `t_l` on
+//! the right and left arm,
 //!
 //! ```text
 //! m ẍ = −(t_r + t_l) sin θ ,   m z̈ = (t_r + t_l) cos θ − m g ,   J θ̈ = r (t_r − t_l)
@@ -32,8 +32,8 @@ pub type Decision = [f64; INPUT_DIM];
 /// Longest integration step, s: at full torque one RK4 step is then off by less than 1e-6.
 const MAX_RK4_STEP: f64 = 0.01;
 
-/// The vehicle. The default is a half-kilogram quadrotor with half a metre between the rotors and most of
-/// its mass out at the motors.
+/// The vehicle. The default is a half-kilogram quadrotor with half a metre between the rotors and
+/// most of its mass out at the motors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quadrotor {
     /// Mass in kg.
@@ -92,7 +92,8 @@ impl Quadrotor {
         state
     }
 
-    /// The motion near hover, continuous in time: `ẋ = A x + B (thrusts − hover)`; A is 6 × 6, B 6 × 2.
+    /// The motion near hover, continuous in time: `ẋ = A x + B (thrusts − hover)`; A is 6 × 6, B 6
+    /// × 2.
     pub fn linearized(&self) -> (Array2<f64>, Array2<f64>) {
         let mut a = Array2::zeros((STATE_DIM, STATE_DIM));
         for i in 0..3 {
