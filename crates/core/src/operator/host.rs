@@ -18,6 +18,8 @@ pub struct HostOperator {
     exact: Option<Box<HostOperator>>,
     kernel: Kernel,
     diagonal: Vec<f64>,
+    /// How the matrices of some of the samples are held.
+    blocks: OperatorKind,
 }
 
 enum Working {
@@ -72,6 +74,7 @@ impl HostOperator {
             exact: None,
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
+            blocks: kind,
         };
         Ok(match working_precision(precision, kind) {
             Precision::F32 => Self {
@@ -79,7 +82,8 @@ impl HostOperator {
                 exact: Some(Box::new(double(recipe, OperatorKind::Tiled))),
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
-                },
+                blocks: kind,
+            },
             Precision::F64 => double(recipe, kind),
         })
     }
@@ -124,7 +128,15 @@ impl HostOperator {
                 .map(|exact| Box::new(exact.select(samples, OperatorKind::Tiled))),
             kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
+            blocks: self.blocks,
         }
+    }
+
+    /// The same, its restrictions to some of the samples held as `kind` says; without this, as the whole is.
+    #[must_use]
+    pub fn with_blocks(mut self, kind: OperatorKind) -> Self {
+        self.blocks = kind;
+        self
     }
 
     /// The kernel K is made of.
@@ -143,8 +155,8 @@ impl KernelOperator for HostOperator {
         self.diagonal.len()
     }
 
-    fn diagonal(&self) -> Vec<f64> {
-        self.diagonal.clone()
+    fn diagonal(&self) -> Result<Vec<f64>, Error> {
+        Ok(self.diagonal.clone())
     }
 
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
@@ -185,15 +197,11 @@ impl KernelOperator for HostOperator {
         Ok(())
     }
 
-    fn restrict(
-        &self,
-        samples: &[usize],
-        kind: OperatorKind,
-    ) -> Result<Box<dyn KernelOperator>, Error> {
+    fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         if samples.is_empty() {
             return Err(Error::NoSamples);
         }
-        Ok(Box::new(self.select(samples, kind)))
+        Ok(Box::new(self.select(samples, self.blocks)))
     }
 }
 
@@ -418,7 +426,7 @@ mod tests {
             for kernel in kernels(5) {
                 let operator = HostOperator::new(
                     features.view(), kernel.clone(), Precision::F64, OperatorKind::Tiled,
-                ).unwrap();
+                ).unwrap().with_blocks(OperatorKind::Stored);
                 let mut out = vec![0.0; samples.len() * (to - from)];
                 operator.rows_into(&samples, from..to, &mut out).unwrap();
                 for (r, &i) in samples.iter().enumerate() {
@@ -443,7 +451,7 @@ mod tests {
                     }).sum::<f64>();
                     prop_assert!((found - expected).abs() <= 1e-11 * (1.0 + expected.abs()));
                 }
-                let part = operator.restrict(&samples, OperatorKind::Stored).unwrap();
+                let part = operator.restrict(&samples).unwrap();
                 let mut product = Array2::zeros((2, samples.len()));
                 part.apply(weights.view(), product.view_mut()).unwrap();
                 for ((c, b), found) in product.indexed_iter() {

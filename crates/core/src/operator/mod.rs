@@ -24,6 +24,9 @@ use std::ops::Range;
 
 /// A symmetric kernel matrix that can be multiplied with.
 ///
+/// Whatever computes may fail, with [`Error::Backend`] where the machine did; solvers pass that on and a fit ends with it. Calls are
+/// few and large: a product a step of conjugate gradients, a panel of rows a round of the preconditioner.
+///
 /// Vectors are rows: `v` is n_vectors × n_samples in standard layout. The working product may use a kernel rounded to
 /// a lower precision as long as it is the same symmetric matrix every time; sums are in f64 either way.
 pub trait KernelOperator: Send + Sync {
@@ -31,7 +34,7 @@ pub trait KernelOperator: Send + Sync {
     fn n_samples(&self) -> usize;
 
     /// κ(z_i, z_i) for every sample.
-    fn diagonal(&self) -> Vec<f64>;
+    fn diagonal(&self) -> Result<Vec<f64>, Error>;
 
     /// out = v·K with the kernel in working precision.
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;
@@ -43,7 +46,8 @@ pub trait KernelOperator: Send + Sync {
     /// Whether the working product is exact already.
     fn is_exact(&self) -> bool;
 
-    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision.
+    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision: many rows a call, as many as the caller has
+    /// room for, so that a launch or a message is paid for once a panel.
     fn rows_into(
         &self,
         samples: &[usize],
@@ -62,10 +66,6 @@ pub trait KernelOperator: Send + Sync {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error>;
 
-    /// The matrix of the listed samples alone, held as `kind` says.
-    fn restrict(
-        &self,
-        samples: &[usize],
-        kind: OperatorKind,
-    ) -> Result<Box<dyn KernelOperator>, Error>;
+    /// The matrix of the listed samples alone, held as was planned when this one was made.
+    fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;
 }

@@ -225,10 +225,10 @@ pub fn run(args: &DemoArgs) -> Result<End, CliError> {
     ];
     let sets = predictor.sets(Some(&charging::constraints(&tomorrow_nights)?), tomorrow.len())?;
     let wanted = predictor.desired(charging::signals(&tomorrow_nights).view())?;
-    let learned_plans = predictor.decisions_in(wanted.view(), &sets)?;
+    let learned_plans = predictor.decide(wanted.view(), &sets)?;
     let best_plans = depot.best_plans(&tomorrow_nights)?;
     write_decisions(&folder.join("decisions.csv"), learned_plans.view())?;
-    let prices = predictor.prices_in(wanted.view(), &sets)?;
+    let prices = predictor.prices(wanted.view(), &sets)?;
     write(&folder.join("prices.csv"), prices_table(&prices).as_bytes())?;
     let wear = learned_wear(&predictor, shown)?;
     // What the same nights teach without the dispatcher's errors: how much of a difference is theirs.
@@ -421,7 +421,7 @@ fn under(
     // Mean true cost of best and learned plans, and mean learned cost of learned plans.
     let account = |nights: &[Night]| -> Result<[f64; 3], CliError> {
         let sets: SampleSets = charging::sets(nights)?;
-        let learned = predictor.decisions_in(g.view(), &sets)?;
+        let learned = predictor.decide(g.view(), &sets)?;
         let own: Vec<f64> = (0..nights.len())
             .map(|i| learned_cost(wear, &nights[i], &g.row(i).to_vec(), &learned.row(i).to_vec()))
             .collect();
@@ -451,7 +451,7 @@ fn worth(
     let sets = charging::sets(held_out)?;
     let prices = |(predictor, wear): (&Predictor, f64)| -> Result<Prices, CliError> {
         let g = predictor.desired(charging::signals(held_out).view())?;
-        let mut prices = predictor.prices_in(g.view(), &sets)?;
+        let mut prices = predictor.prices(g.view(), &sets)?;
         prices.values.iter_mut().for_each(|value| *value *= wear);
         Ok(prices)
     };
