@@ -82,6 +82,7 @@ pub struct KernelPlan {
     /// Largest rank of the preconditioner.
     pub max_rank: usize,
     /// The least limit that would not make it slow; none where this one does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_bytes: Option<u64>,
 }
 

@@ -5,6 +5,15 @@
 //! recomputed for every product. All use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
 //! the order of every sum, so that the result has the same bits for any number of threads, and whether whole tiles are
 //! stored or recomputed.
+//!
+//! Weights belong to the problem. No operator can be given any, so none can be forgotten:
+//!
+//! ```compile_fail,E0599
+//! # use argwhy_core::{Kernel, operator::{HostOperator, OperatorKind, Precision}};
+//! # let features = ndarray::Array2::zeros((2, 1));
+//! # let (precision, kind) = (Precision::F64, OperatorKind::Tiled);
+//! HostOperator::new(features.view(), Kernel::Linear, precision, kind).unwrap().with_weights(&[1.0, 2.0]);
+//! ```
 
 mod accumulate;
 mod host;
