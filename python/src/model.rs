@@ -71,7 +71,7 @@ impl Model {
         let mut scratch = free().pop().unwrap_or_else(|| predictor.scratch());
         let mut decision = Array2::zeros((1, predictor.decision_dim()));
         let out = decision.as_slice_mut().expect("a fresh array is in standard layout");
-        let decided = predictor.decide(signal, &mut scratch, out).map_err(told);
+        let decided = predictor.decide_one(signal, None, &mut scratch, out).map_err(told);
         free().push(scratch);
         decided.map(|()| decision)
     }
@@ -90,7 +90,7 @@ impl Model {
         let predictor = self.predictor()?;
         self.within(|| {
             let sets = predictor.sets(given, signals.nrows())?;
-            predictor.predict_in(signals.view(), &sets)
+            predictor.decide(predictor.desired(signals.view())?.view(), &sets)
         })
     }
 
@@ -213,7 +213,7 @@ impl Model {
             let predictor = self.predictor()?;
             self.within(|| {
                 let sets = predictor.sets(given.as_ref(), signals.nrows())?;
-                predictor.prices_in(predictor.desired(signals.view())?.view(), &sets)
+                predictor.prices(predictor.desired(signals.view())?.view(), &sets)
             })
         })?;
         record::prices(py, &prices)

@@ -5,7 +5,6 @@
 
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration as Step, Observer};
-use argwhy::plan::Sizes;
 use argwhy::{Plan, Progress};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
@@ -112,9 +111,9 @@ impl Observer for Follow {
 }
 
 impl Progress for Follow {
-    fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
+    fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
         if let Some((sender, _)) = &self.caller {
-            let mut lines = vec![plan.summary(sizes)];
+            let mut lines = vec![plan.summary()];
             lines.extend(self.note.clone());
             if outside.beyond > 0 {
                 lines.push(format!("note: {} decisions lie outside their limits", outside.beyond));

@@ -124,6 +124,8 @@ def test_weights_of_features_have_names(task):
     assert est.weight_names_ == ["s0", "s1", "s2", "intercept"]
     assert np.allclose(est.desired(signals), signals @ est.weights_[:3] + est.weights_[3])
     assert est.n_support_ == 0 and est.coefficients_.shape == (0, 2)
+    # A plain plan has no kernel values and no preconditioner, rather than none of them.
+    assert set(est.plan_) == {"method", "memory_bytes", "limit_bytes", "seconds"} and est.plan_["method"] == "plain"
 
 
 def test_no_signals_no_decisions(task):
@@ -139,6 +141,7 @@ def test_attributes(task):
     assert np.array_equal(est.support_signals_, signals[est.support_])
     assert est.n_iter_ >= 1 and est.kernel_products_ >= 1 and est.seconds_ > 0 and est.peak_memory_bytes_ > 1 << 20
     assert est.plan_["memory_bytes"] <= est.plan_["limit_bytes"] == 2 << 30
+    assert est.plan_["method"] == "kernel" and est.plan_["max_rank"] == len(signals)
     assert est.outside_ == {"beyond": 0, "rounding": 0} and est.weights_ is None
     assert set(est.history_) >= {"iteration", "objective", "relative_gap", "seconds"}
     certificate = est.certificate_

@@ -32,7 +32,7 @@ pub mod plan;
 pub mod settings;
 
 pub use argwhy_core::kernel::CustomKernel;
-pub use argwhy_core::{self as core, Dataset, DecisionSet, Kernel, Model, Predictor};
+pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use error::Error;
 pub use pipeline::{Fit, Pipeline, Progress, Silent};

@@ -4,25 +4,27 @@ use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
+use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
-use argwhy_core::operator::{HostOperator, OperatorKind, accuracy_for};
+use argwhy_core::operator::accuracy_for;
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal,
-    sso, theta,
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal, sso, theta,
 };
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-/// Fits models by one set of settings.
+/// Fits models by one set of settings, on one backend.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     settings: FitSettings,
+    backend: Arc<dyn Backend>,
 }
 
 /// A fitted model and how it came about.
@@ -44,7 +46,7 @@ pub struct Fit {
 /// Follows a fit: the plan first, then the solver.
 pub trait Progress: Observer {
     /// What the fit will take, before it starts.
-    fn on_plan(&mut self, _plan: &Plan, _sizes: &Sizes, _outside: &Outside) {}
+    fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
 }
 
 /// Follows nothing.
@@ -60,7 +62,14 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings })
+        Ok(Self { settings, backend: Arc::new(Host) })
+    }
+
+    /// The same with kernel values on another machine than this one.
+    #[must_use]
+    pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.backend = backend;
+        self
     }
 
     /// Fits on all rows.
@@ -120,7 +129,8 @@ impl Pipeline {
             // What a path holds on to must do for the smallest of them.
             regularization: path.iter().copied().fold(f64::INFINITY, f64::min),
             ..self.settings.clone()
-        })?;
+        })?
+        .with_backend(Arc::clone(&self.backend));
         let settings = &of_one.settings;
         if settings.primal
             || settings.solver != SolverKind::Newton
@@ -210,33 +220,29 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows, recorded } = task;
-        let mut plan = Plan::new(settings, sizes)?;
+        let backend = self.backend.as_ref();
+        let mut plan = Plan::new(settings, sizes, backend)?;
         check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
-        plan.estimate(&kernel, values.slice(s![..PROBE.min(rows.len()), ..]), sizes);
-        progress.on_plan(&plan, &sizes, &outside);
+        let few = values.slice(s![..PROBE.min(rows.len()), ..]);
+        plan.estimate(&kernel, few, problem.ridge(), backend)?;
+        progress.on_plan(&plan, &outside);
 
-        let whole = match settings.solver {
-            SolverKind::Newton => plan.operator,
-            // SSO stores K_SS at most.
-            SolverKind::Sso => OperatorKind::Tiled,
-        };
+        let chosen = *plan.kernel().expect("a kernel fit is planned as one");
         let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
-        let accuracy = accuracy_for(smallest, settings.tol);
-        let operator = HostOperator::with_accuracy(
-            values.view(),
-            kernel.clone(),
-            plan.precision,
-            whole,
-            accuracy,
-        )?;
+        let storage = Storage {
+            accuracy: accuracy_for(smallest, settings.tol),
+            ..chosen.storage(settings.solver)
+        };
+        let operator = backend.operator(values.view(), &kernel, storage)?;
+        let operator = operator.as_ref();
         drop(values);
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
-        let own = NewtonSettings { max_rank: Some(plan.max_rank), ..settings.newton() };
+        let own = NewtonSettings { max_rank: Some(chosen.max_rank), ..settings.newton() };
         let mut observer = Forward(progress);
         let mut finish = |problem: &Problem, mut outcome: Outcome| {
             outcome.seconds = start.elapsed().as_secs_f64();
@@ -259,16 +265,15 @@ impl Pipeline {
         let seed = settings.seed;
         match (settings.solver, settings.theta) {
             (SolverKind::Newton, ThetaChoice::Identity) => {
-                path::solve(problem, &operator, regularizations, &own, seed, &mut observer, finish)
+                path::solve(problem, operator, regularizations, &own, seed, &mut observer, finish)
             }
             (SolverKind::Newton, ThetaChoice::Learn) => {
-                let outcome = theta::solve(&problem, &operator, &own, seed, &mut observer)?;
+                let outcome = theta::solve(&problem, operator, &own, seed, &mut observer)?;
                 finish(&problem, outcome)
             }
             (SolverKind::Sso, _) => {
-                let own = SsoSettings { max_rank: plan.block_rank(sizes), ..settings.sso() };
-                let kind = plan.operator;
-                let outcome = sso::solve(&problem, &operator, &own, kind, seed, &mut observer)?;
+                let own = SsoSettings { max_rank: chosen.block_rank(sizes), ..settings.sso() };
+                let outcome = sso::solve(&problem, operator, &own, seed, &mut observer)?;
                 finish(&problem, outcome)
             }
         }
@@ -336,7 +341,7 @@ impl Pipeline {
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
-        progress.on_plan(&plan, &sizes, &outside);
+        progress.on_plan(&plan, &outside);
         let design = Design::new(&features, data.signals())?
             .with_rows(&rows)
             .with_intercept(settings.intercept);

@@ -1,16 +1,18 @@
 //! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's rank, memory, time.
 
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
-use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
+use argwhy_core::backend::{Backend, Storage};
+use argwhy_core::operator::{OperatorKind, Precision};
+use argwhy_core::precond::{LowRank, RankLimits};
+use argwhy_core::random::stream;
 use argwhy_core::solver::sso::Initialization;
 use argwhy_core::solver::{NewtonSettings, newton, primal, theta};
 use argwhy_core::{Error, Kernel};
-use ndarray::{Array2, ArrayView2};
+use ndarray::ArrayView2;
 use serde::Serialize;
-use std::time::Instant;
 
 /// Sizes a plan follows from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sizes {
     /// Rows loaded.
     pub n_loaded: usize,
@@ -44,6 +46,33 @@ impl Sizes {
 /// The plan of a fit.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Plan {
+    /// What it follows from.
+    #[serde(skip)]
+    pub sizes: Sizes,
+    /// What is solved for, and with what.
+    #[serde(flatten)]
+    pub method: Method,
+    /// Peak memory expected of the whole process, in bytes.
+    pub memory_bytes: u64,
+    /// The limit it must stay under.
+    pub limit_bytes: u64,
+    /// Rough time expected, in seconds.
+    pub seconds: f64,
+}
+
+/// What a fit solves for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "method", rename_all = "lowercase")]
+pub enum Method {
+    /// Coefficients of samples, with their kernel matrix.
+    Kernel(KernelPlan),
+    /// Weights of features: there are no kernel values, and no preconditioner.
+    Plain,
+}
+
+/// How the kernel matrix is held and its systems are solved.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct KernelPlan {
     /// How kernel values are held: all of them, or with SSO those of a block.
     pub operator: OperatorKind,
     /// Samples that are solved for at once: all, or with SSO the largest block.
@@ -52,14 +81,21 @@ pub struct Plan {
     pub precision: Precision,
     /// Largest rank of the preconditioner.
     pub max_rank: usize,
-    /// Peak memory expected of the whole process, in bytes.
-    pub memory_bytes: u64,
-    /// The limit it must stay under.
-    pub limit_bytes: u64,
-    /// Rough time expected, in seconds.
-    pub seconds: f64,
-    /// Whether weights of features are solved for: there are no kernel values then, and no preconditioner.
-    pub primal: bool,
+    /// The least limit that would not make it slow; none where this one does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_bytes: Option<u64>,
+}
+
+impl KernelPlan {
+    /// How the whole matrix is held, and a block of it.
+    pub fn storage(&self, solver: SolverKind) -> Storage {
+        let kind = match solver {
+            SolverKind::Newton => self.operator,
+            // SSO stores K_SS at most.
+            SolverKind::Sso => OperatorKind::Tiled,
+        };
+        Storage { blocks: self.operator, ..Storage::new(kind, self.precision) }
+    }
 }
 
 /// The program itself, its threads' stacks, and what the allocator keeps.
@@ -72,123 +108,71 @@ const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, m
 const LEAST_RANK: usize = 32;
 /// Products with the kernel matrix that a fit usually takes with a preconditioner of rank 1000, or of the best for constraints.
 const USUAL_PRODUCTS: f64 = 80.0;
+/// Those it takes at least, with a preconditioner of which nothing is missing.
+const LEAST_PRODUCTS: f64 = 40.0;
+/// trace(K − BᵀB)/λ up to which more rank would save no products.
+const ENOUGH_TRACE: f64 = 200.0;
+/// Ranks up to which it is worth trying, on a few rows, how good a preconditioner of that rank will be.
+const TRIED_RANK: usize = 400;
 /// Passes over all features that a fit in the primal usually takes.
 const USUAL_PASSES: f64 = 14.0;
 
 impl Plan {
-    /// Chooses the fastest way that keeps the memory limit. Fails where none does, saying what would.
-    pub fn new(settings: &FitSettings, sizes: Sizes) -> Result<Self, Error> {
-        let limit = settings.memory.0;
+    /// Chooses the fastest way that `backend` offers and that keeps the memory limit. Fails where none does, saying what would.
+    pub fn new(settings: &FitSettings, sizes: Sizes, backend: &dyn Backend) -> Result<Self, Error> {
         let kernel = settings.kernel_for(sizes.n_features)?;
         let blocks = match settings.solver {
             SolverKind::Newton => [sizes.n_samples; 2],
             SolverKind::Sso => blocks(settings, sizes.n_samples)?,
         };
         let n_together = blocks[0].max(blocks[1]);
-        let memory = |precision, kind, rank| match settings.solver {
-            SolverKind::Newton => memory_bytes(&kernel, sizes, precision, kind, rank),
-            SolverKind::Sso => {
-                // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
-                // of the warm-up beside it.
-                let beside = blocks.map(|n_samples| {
-                    // A part of the sets at most.
-                    let block = Sizes { n_loaded: 0, n_samples, ..sizes };
-                    let own = NewtonSettings {
-                        max_rank: block_rank(sizes, rank, n_together),
-                        ..settings.newton()
-                    };
-                    memory_bytes(&kernel, block, precision, kind, sizes.rank_for(&own, n_samples))
-                        - PROCESS_BYTES
-                });
-                memory_bytes(&kernel, sizes, precision, OperatorKind::Tiled, 0)
-                    + beside[0].max(beside[1])
-            }
-        };
-        let plan = |precision, kind, rank| Self {
-            operator: kind,
-            n_together,
-            precision,
-            max_rank: rank,
-            memory_bytes: memory(precision, kind, rank),
-            limit_bytes: limit,
-            seconds: 0.0,
-            primal: false,
-        };
-        let resolves = compact_resolves(settings, &kernel, sizes.n_samples);
-        let kinds: &[OperatorKind] = match settings.operator {
-            OperatorChoice::Auto if resolves => {
-                &[OperatorKind::Stored, OperatorKind::Compact, OperatorKind::Tiled]
-            }
-            OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
-            OperatorChoice::Stored => &[OperatorKind::Stored],
-            OperatorChoice::Tiled => &[OperatorKind::Tiled],
-            OperatorChoice::Compact if resolves => &[OperatorKind::Compact],
-            OperatorChoice::Compact => {
-                return Err(Error::Setting {
-                    name: "operator",
-                    found: format!("compact, at regularization {:e}", settings.regularization),
-                    allowed: COMPACT_NEEDS,
-                });
-            }
-        };
-        // Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
-        let full_rank = sizes.rank_for(&settings.newton(), n_together);
-        let mut factorised = kinds.iter().map(|&kind| plan(Precision::F64, kind, full_rank));
-        if !sizes.coupled
-            && settings.operator != OperatorChoice::Compact
-            && full_rank == n_together
-            && let Some(plan) = factorised.find(|plan| plan.memory_bytes <= limit)
-        {
+        let choices = Choices { settings, sizes, backend, kernel, blocks, n_together };
+        let kinds = choices.kinds()?;
+        if let Some(plan) = choices.factorised(&kinds) {
             return Ok(plan);
         }
         let precision = settings.working_precision();
-        let full_rank = if sizes.coupled {
-            full_rank
-        } else {
-            full_rank.min(NewtonSettings::partial_rank_for(n_together))
-        };
-        let least_rank = full_rank.min(LEAST_RANK);
-        for &kind in kinds {
+        let (full_rank, least_rank) = choices.ranks();
+        let last = kinds[kinds.len() - 1];
+        let quick = choices.memory(precision, last, full_rank);
+        for &kind in &kinds {
             // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
-            let last = kinds.last() == Some(&kind);
-            let lowest = if last { least_rank } else { (full_rank / 2).max(least_rank) };
-            let mut rank = full_rank;
-            while rank > lowest && memory(precision, kind, rank) > limit {
-                rank = (rank * 9 / 10).max(lowest);
-            }
-            if memory(precision, kind, rank) <= limit {
-                return Ok(plan(precision, kind, rank));
+            let lowest = if kind == last { least_rank } else { (full_rank / 2).max(least_rank) };
+            let rank = choices.largest_rank(precision, kind, full_rank, lowest);
+            if choices.memory(precision, kind, rank) <= settings.memory.0 {
+                let slow = kind == last && 2 * rank < full_rank;
+                return Ok(choices.plan(precision, kind, rank, slow.then_some(quick)));
             }
         }
-        let kind = kinds[kinds.len() - 1];
+        let slower = full_rank as f64 / least_rank as f64;
+        let speed = if slower < 2.0 {
+            String::new()
+        } else {
+            let quick = MemorySize(quick.next_multiple_of(1 << 20));
+            format!(" (with up to {slower:.0} times the products that {quick} would take)")
+        };
         Err(Error::Memory {
             limit: settings.memory.to_string(),
             // Rounded up so that the number given is one that works.
-            least: MemorySize(memory(precision, kind, least_rank).next_multiple_of(1 << 20))
-                .to_string(),
+            least: MemorySize(
+                choices.memory(precision, last, least_rank).next_multiple_of(1 << 20),
+            )
+            .to_string(),
+            speed,
             n_samples: sizes.n_samples,
             n_features: sizes.n_features,
         })
     }
 
     /// The plan in one line, as people are told it before a fit.
-    pub fn summary(&self, sizes: &Sizes) -> String {
-        let precision = match self.precision {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-        };
-        let kernel = match self.operator {
-            OperatorKind::Stored => format!("stored in {precision}"),
-            OperatorKind::Compact => "stored in 16 bits".to_owned(),
-            OperatorKind::Tiled => format!("recomputed in {precision}"),
-        };
-        let way = if self.primal {
-            "weights of features, no kernel".to_owned()
-        } else {
-            format!("kernel {kernel}")
+    pub fn summary(&self) -> String {
+        let sizes = &self.sizes;
+        let (way, hint) = match &self.method {
+            Method::Plain => ("weights of features, no kernel".to_owned(), String::new()),
+            Method::Kernel(plan) => (plan.summary(), plan.hint()),
         };
         format!(
-            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}",
+            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}{hint}",
             sizes.n_samples,
             sizes.n_features,
             sizes.decision_dim,
@@ -196,6 +180,14 @@ impl Plan {
             MemorySize(self.limit_bytes),
             in_words(self.seconds),
         )
+    }
+
+    /// How the kernel matrix is held; none for a plain fit.
+    pub fn kernel(&self) -> Option<&KernelPlan> {
+        match &self.method {
+            Method::Kernel(plan) => Some(plan),
+            Method::Plain => None,
+        }
     }
 
     /// The plan of a fit in the primal. Fails where it does not keep the memory limit.
@@ -214,6 +206,7 @@ impl Plan {
             return Err(Error::Memory {
                 limit: settings.memory.to_string(),
                 least: MemorySize(memory_bytes.next_multiple_of(1 << 20)).to_string(),
+                speed: String::new(),
                 n_samples,
                 n_features,
             });
@@ -221,59 +214,270 @@ impl Plan {
         let (n, d, m) = (n_samples as f64, n_weights as f64, decision_dim as f64);
         let blocks = if sizes.coupled { m * (m + 1.0) / 2.0 } else { m };
         let flops = n * d * (USUAL_PASSES * (3.0 + m) + (1.0 + blocks) * d / 4.0);
-        Ok(Self {
-            operator: OperatorKind::Tiled,
-            n_together: n_samples,
-            precision: Precision::F64,
-            max_rank: 0,
-            memory_bytes,
-            limit_bytes,
-            seconds: flops / (2e9 * rayon::current_num_threads() as f64),
-            primal: true,
-        })
+        let seconds = flops / (2e9 * rayon::current_num_threads() as f64);
+        Ok(Self { sizes, method: Method::Plain, memory_bytes, limit_bytes, seconds })
+    }
+
+    /// Fills in the expected time of Newton's method by trying a small product, and where the limit leaves only a small preconditioner,
+    /// how good one of that rank is, on `features`' first rows.
+    pub fn estimate(
+        &mut self,
+        kernel: &Kernel,
+        features: ArrayView2<'_, f64>,
+        ridge: f64,
+        backend: &dyn Backend,
+    ) -> Result<(), Error> {
+        let Method::Kernel(plan) = self.method else { return Ok(()) };
+        let (sizes, cores) = (self.sizes, rayon::current_num_threads() as f64);
+        if !sizes.coupled && plan.max_rank == plan.n_together {
+            // One factorisation and some substitutions: not worth measuring.
+            self.seconds = (plan.n_together as f64).powi(3) / (2e10 * cores);
+            return Ok(());
+        }
+        let shape = (plan.n_together, sizes.decision_dim);
+        let time = |kind| {
+            let storage = Storage::new(kind, plan.precision);
+            backend.product_seconds(features, kernel, storage, shape)
+        };
+        let product = time(plan.operator)?;
+        let build = time(OperatorKind::Tiled)?;
+        // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
+        let n = plan.n_together as f64;
+        let mut rank = plan.max_rank as f64;
+        let (mut products, systems) = if sizes.coupled {
+            let best = sizes.rank_for(&NewtonSettings::default(), plan.n_together) as f64;
+            let pairs = sizes.decision_dim * (sizes.decision_dim + 1) / 2;
+            (USUAL_PRODUCTS * (best / rank).max(1.0), pairs as f64)
+        } else {
+            (USUAL_PRODUCTS * 1000.0 / rank, 1.0)
+        };
+        if plan.quick_bytes.is_some() && plan.max_rank <= TRIED_RANK {
+            let storage = Storage::new(OperatorKind::Tiled, plan.precision);
+            let operator = backend.operator(features, kernel, storage)?;
+            let share = features.nrows() as f64 / n;
+            // Eigenvalues of K grow with N: those of a few rows, by their share.
+            let enough_trace = ENOUGH_TRACE * ridge * share;
+            let limits = RankLimits { max_rank: plan.max_rank, enough_trace };
+            let factor = LowRank::build(&*operator, limits, &mut stream(0, "plan"), || true)?;
+            // Conjugate gradients take the root of what the preconditioner leaves.
+            let left = (factor.trace_left() / enough_trace).max(1.0).sqrt();
+            products = products.min(LEAST_PRODUCTS * left);
+            rank = factor.rank() as f64;
+        }
+        let dim = sizes.decision_dim as f64;
+        let flops = n * rank * rank * 1.5 * systems + products * 2.0 * n * rank * dim;
+        self.seconds = build + products * product + flops / (5e9 * cores);
+        Ok(())
+    }
+}
+
+impl KernelPlan {
+    fn summary(&self) -> String {
+        let precision = match self.precision {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        };
+        match self.operator {
+            OperatorKind::Stored => format!("kernel stored in {precision}"),
+            OperatorKind::Compact => "kernel stored in 16 bits".to_owned(),
+            OperatorKind::Tiled => format!("kernel recomputed in {precision}"),
+        }
+    }
+
+    /// What would make it quicker, where the limit makes it slow.
+    fn hint(&self) -> String {
+        let quick = |bytes: u64| {
+            format!(
+                " (slow for want of memory; {} would do)",
+                MemorySize(bytes.next_multiple_of(1 << 20))
+            )
+        };
+        self.quick_bytes.map_or(String::new(), quick)
     }
 
     /// Largest rank for the blocks of SSO; none where each may have the best for its size.
     pub fn block_rank(&self, sizes: Sizes) -> Option<usize> {
         block_rank(sizes, self.max_rank, self.n_together)
     }
+}
 
-    /// Fills in the expected time of Newton's method by timing a small product on `features`' first rows.
-    pub fn estimate(&mut self, kernel: &Kernel, features: ArrayView2<'_, f64>, sizes: Sizes) {
-        let cores = rayon::current_num_threads() as f64;
-        if !sizes.coupled && self.max_rank == self.n_together {
-            // One factorisation and some substitutions: not worth measuring.
-            self.seconds = (self.n_together as f64).powi(3) / (2e10 * cores);
-            return;
-        }
-        let n = features.nrows();
-        let time = |kind: OperatorKind| -> f64 {
-            let Ok(operator) = HostOperator::new(features, kernel.clone(), self.precision, kind)
-            else {
-                return 0.0;
-            };
-            let v = Array2::from_elem((sizes.decision_dim, n), 1.0);
-            let mut out = Array2::zeros(v.dim());
-            let start = Instant::now();
-            if operator.apply(v.view(), out.view_mut()).is_err() {
-                return 0.0;
+/// What a plan of a kernel fit is chosen among.
+struct Choices<'a> {
+    settings: &'a FitSettings,
+    sizes: Sizes,
+    backend: &'a dyn Backend,
+    kernel: Kernel,
+    /// Samples of a block of SSO, and of a part of its warm-up.
+    blocks: [usize; 2],
+    n_together: usize,
+}
+
+impl Choices<'_> {
+    /// The ways of holding kernel values that are asked for and can be had, fastest first.
+    fn kinds(&self) -> Result<Vec<OperatorKind>, Error> {
+        let settings = self.settings;
+        let resolves = compact_resolves(settings, &self.kernel, self.sizes.n_samples);
+        let asked: &[OperatorKind] = match settings.operator {
+            OperatorChoice::Auto if resolves => {
+                &[OperatorKind::Stored, OperatorKind::Compact, OperatorKind::Tiled]
             }
-            start.elapsed().as_secs_f64()
+            OperatorChoice::Auto => &[OperatorKind::Stored, OperatorKind::Tiled],
+            OperatorChoice::Stored => &[OperatorKind::Stored],
+            OperatorChoice::Tiled => &[OperatorKind::Tiled],
+            OperatorChoice::Compact if resolves => &[OperatorKind::Compact],
+            OperatorChoice::Compact => {
+                return Err(Error::Setting {
+                    name: "operator",
+                    found: format!("compact, at regularization {:e}", settings.regularization),
+                    allowed: COMPACT_NEEDS,
+                });
+            }
         };
-        let scale = (self.n_together as f64 / n as f64).powi(2);
-        let product = scale * time(self.operator);
-        let build = scale * time(OperatorKind::Tiled);
-        // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
-        let (n, r) = (self.n_together as f64, self.max_rank as f64);
-        let (products, systems) = if sizes.coupled {
-            let best = sizes.rank_for(&NewtonSettings::default(), self.n_together) as f64;
-            let pairs = sizes.decision_dim * (sizes.decision_dim + 1) / 2;
-            (USUAL_PRODUCTS * (best / r).max(1.0), pairs as f64)
+        let precision = settings.working_precision();
+        let kinds: Vec<OperatorKind> =
+            asked.iter().copied().filter(|&kind| self.offered(precision, kind)).collect();
+        if kinds.is_empty() {
+            let precision = match precision {
+                Precision::F32 => "f32",
+                Precision::F64 => "f64",
+            };
+            return Err(Error::Backend {
+                backend: self.backend.name().to_owned(),
+                what: format!(
+                    "it can't hold the {} kernel of {} samples as asked for, in {precision}",
+                    self.kernel, self.sizes.n_samples
+                ),
+            });
+        }
+        Ok(kinds)
+    }
+
+    fn offered(&self, precision: Precision, kind: OperatorKind) -> bool {
+        let Sizes { n_samples, n_features, .. } = self.sizes;
+        let storage = match self.settings.solver {
+            SolverKind::Newton => Storage::new(kind, precision),
+            SolverKind::Sso => {
+                Storage { blocks: kind, ..Storage::new(OperatorKind::Tiled, precision) }
+            }
+        };
+        self.backend.offers(&self.kernel, n_samples, n_features, storage)
+    }
+
+    /// Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
+    fn factorised(&self, kinds: &[OperatorKind]) -> Option<Plan> {
+        let full_rank = self.sizes.rank_for(&self.settings.newton(), self.n_together);
+        let partial = self.sizes.coupled || full_rank < self.n_together;
+        if partial || self.settings.operator == OperatorChoice::Compact {
+            return None;
+        }
+        kinds
+            .iter()
+            .filter(|&&kind| self.offered(Precision::F64, kind))
+            .map(|&kind| self.plan(Precision::F64, kind, full_rank, None))
+            .find(|plan| plan.memory_bytes <= plan.limit_bytes)
+    }
+
+    /// The best rank where nothing is factorised outright, and the least.
+    fn ranks(&self) -> (usize, usize) {
+        let full = self.sizes.rank_for(&self.settings.newton(), self.n_together);
+        let full = if self.sizes.coupled {
+            full
         } else {
-            (USUAL_PRODUCTS * 1000.0 / r, 1.0)
+            full.min(NewtonSettings::partial_rank_for(self.n_together))
         };
-        let flops = n * r * r * 1.5 * systems + products * 2.0 * n * r * sizes.decision_dim as f64;
-        self.seconds = build + products * product + flops / (5e9 * cores);
+        (full, full.min(LEAST_RANK))
+    }
+
+    /// The largest rank that keeps the limit, or `lowest`.
+    fn largest_rank(
+        &self,
+        precision: Precision,
+        kind: OperatorKind,
+        full: usize,
+        lowest: usize,
+    ) -> usize {
+        let mut rank = full;
+        while rank > lowest && self.memory(precision, kind, rank) > self.settings.memory.0 {
+            rank = (rank * 9 / 10).max(lowest);
+        }
+        rank
+    }
+
+    fn plan(
+        &self,
+        precision: Precision,
+        operator: OperatorKind,
+        max_rank: usize,
+        quick_bytes: Option<u64>,
+    ) -> Plan {
+        let n_together = self.n_together;
+        Plan {
+            sizes: self.sizes,
+            method: Method::Kernel(KernelPlan {
+                operator,
+                n_together,
+                precision,
+                max_rank,
+                quick_bytes,
+            }),
+            memory_bytes: self.memory(precision, operator, max_rank),
+            limit_bytes: self.settings.memory.0,
+            seconds: 0.0,
+        }
+    }
+
+    fn memory(&self, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {
+        let sizes = self.sizes;
+        match self.settings.solver {
+            SolverKind::Newton => self.memory_of(sizes, precision, kind, rank),
+            SolverKind::Sso => {
+                // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
+                // of the warm-up beside it.
+                let beside = self.blocks.map(|n_samples| {
+                    // A part of the sets at most.
+                    let block = Sizes { n_loaded: 0, n_samples, ..sizes };
+                    let own = NewtonSettings {
+                        max_rank: block_rank(sizes, rank, self.n_together),
+                        ..self.settings.newton()
+                    };
+                    self.memory_of(block, precision, kind, sizes.rank_for(&own, n_samples))
+                        - PROCESS_BYTES
+                });
+                self.memory_of(sizes, precision, OperatorKind::Tiled, 0) + beside[0].max(beside[1])
+            }
+        }
+    }
+
+    fn memory_of(
+        &self,
+        sizes: Sizes,
+        precision: Precision,
+        kind: OperatorKind,
+        rank: usize,
+    ) -> u64 {
+        let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features, .. } = sizes;
+        let numbers = n_loaded * (signal_dim + decision_dim)
+            + n_samples * (signal_dim + decision_dim)
+            + n_samples * n_features
+            + sizes.set_numbers;
+        // The gap of a point takes its product together with the next step's.
+        let (vectors, learning) = if sizes.learns_theta {
+            let vectors = theta::vectors(decision_dim).max(2 * decision_dim);
+            (vectors, theta::bytes(n_samples, decision_dim))
+        } else {
+            (2 * decision_dim, 0)
+        };
+        let solver = if sizes.coupled { newton::coupled_bytes } else { newton::bytes };
+        let storage = Storage::new(kind, precision);
+        // The preconditioner is built before the first product.
+        let product = self.backend.product_bytes(n_samples, vectors);
+        let building = if rank < n_samples { LowRank::building_bytes(n_samples, rank) } else { 0 };
+        PROCESS_BYTES
+            + (numbers * size_of::<f64>()) as u64
+            + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)
+            + product.max(building)
+            + solver(n_samples, decision_dim, rank)
+            + learning
     }
 }
 
@@ -313,36 +517,18 @@ fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error>
     Ok([block, part])
 }
 
-fn memory_bytes(
-    kernel: &Kernel,
-    sizes: Sizes,
-    precision: Precision,
-    kind: OperatorKind,
-    rank: usize,
-) -> u64 {
-    let Sizes { n_loaded, n_samples, signal_dim, decision_dim, n_features, .. } = sizes;
-    let numbers = n_loaded * (signal_dim + decision_dim)
-        + n_samples * (signal_dim + decision_dim)
-        + n_samples * n_features
-        + sizes.set_numbers;
-    // The gap of a point takes its product together with the next step's.
-    let (vectors, learning) = if sizes.learns_theta {
-        (theta::vectors(decision_dim).max(2 * decision_dim), theta::bytes(n_samples, decision_dim))
-    } else {
-        (2 * decision_dim, 0)
-    };
-    let solver = if sizes.coupled { newton::coupled_bytes } else { newton::bytes };
-    PROCESS_BYTES
-        + (numbers * size_of::<f64>()) as u64
-        + HostOperator::bytes(kernel, n_samples, n_features, precision, kind)
-        + HostOperator::product_bytes(n_samples, vectors)
-        + solver(n_samples, decision_dim, rank)
-        + learning
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use argwhy_core::backend::Host;
+
+    fn planned(settings: &FitSettings, sizes: Sizes) -> Result<Plan, Error> {
+        Plan::new(settings, sizes, &Host)
+    }
+
+    fn kernel_plan(settings: &FitSettings, sizes: Sizes) -> KernelPlan {
+        *planned(settings, sizes).unwrap().kernel().unwrap()
+    }
 
     fn sizes(n_samples: usize) -> Sizes {
         Sizes {
@@ -363,12 +549,13 @@ mod tests {
 
     #[test]
     fn stores_what_fits_and_recomputes_what_does_not() {
-        let plan = |n, memory| Plan::new(&with(memory, OperatorChoice::Auto), sizes(n)).unwrap();
+        let settings = |memory| with(memory, OperatorChoice::Auto);
+        let plan = |n, memory| kernel_plan(&settings(memory), sizes(n));
         assert_eq!(plan(5000, "2GiB").operator, OperatorKind::Stored);
         assert_eq!(plan(100_000, "2GiB").operator, OperatorKind::Tiled);
         for (n, memory) in [(5000, "2GiB"), (5000, "100MiB"), (100_000, "2GiB"), (20_000, "300MB")]
         {
-            let plan = plan(n, memory);
+            let plan = planned(&settings(memory), sizes(n)).unwrap();
             assert!(plan.memory_bytes <= plan.limit_bytes, "{plan:?}");
         }
     }
@@ -376,30 +563,29 @@ mod tests {
     #[test]
     fn sixteen_bits_come_between_stored_and_recomputed() {
         let auto = with("16GiB", OperatorChoice::Auto);
-        assert_eq!(Plan::new(&auto, sizes(100_000)).unwrap().operator, OperatorKind::Compact);
-        assert_eq!(Plan::new(&auto, sizes(50_000)).unwrap().operator, OperatorKind::Stored);
+        assert_eq!(kernel_plan(&auto, sizes(100_000)).operator, OperatorKind::Compact);
+        assert_eq!(kernel_plan(&auto, sizes(50_000)).operator, OperatorKind::Stored);
         // Not where rounding to 16 bits would drown λ, nor for kernels that leave [0, 1].
         let small = FitSettings { regularization: 3e-7, ..auto.clone() };
         let linear = FitSettings { kernel: "polynomial".parse().unwrap(), ..auto.clone() };
-        assert_eq!(Plan::new(&small, sizes(100_000)).unwrap().operator, OperatorKind::Compact);
+        assert_eq!(kernel_plan(&small, sizes(100_000)).operator, OperatorKind::Compact);
         let tiny = FitSettings { regularization: 2e-7, ..with("400MiB", OperatorChoice::Auto) };
-        assert_eq!(Plan::new(&tiny, sizes(13_000)).unwrap().operator, OperatorKind::Tiled);
-        assert_eq!(Plan::new(&linear, sizes(100_000)).unwrap().operator, OperatorKind::Tiled);
+        assert_eq!(kernel_plan(&tiny, sizes(13_000)).operator, OperatorKind::Tiled);
+        assert_eq!(kernel_plan(&linear, sizes(100_000)).operator, OperatorKind::Tiled);
         for settings in [tiny, linear] {
             let asked = FitSettings { operator: OperatorChoice::Compact, ..settings };
-            let refused = Plan::new(&asked, sizes(13_000)).unwrap_err().to_string();
+            let refused = planned(&asked, sizes(13_000)).unwrap_err().to_string();
             assert!(refused.contains("compact"), "{refused}");
         }
     }
 
     #[test]
     fn factorises_what_is_small_unless_memory_forbids_it() {
-        let plan = |n, memory| Plan::new(&with(memory, OperatorChoice::Auto), sizes(n)).unwrap();
+        let plan = |n, memory| kernel_plan(&with(memory, OperatorChoice::Auto), sizes(n));
         let small = plan(2000, "2GiB");
         assert_eq!((small.max_rank, small.precision), (2000, Precision::F64));
         let tight = plan(2000, "100MB");
         assert!(tight.max_rank < 2000 && tight.precision == Precision::F32, "{tight:?}");
-        assert!(tight.memory_bytes <= tight.limit_bytes);
         assert!(plan(5000, "2GiB").max_rank < 5000);
     }
 
@@ -408,7 +594,7 @@ mod tests {
         let memory = |kernel: &str| {
             let settings =
                 FitSettings { kernel: kernel.parse().unwrap(), ..FitSettings::default() };
-            Plan::new(&settings, sizes(20_000)).unwrap().memory_bytes
+            planned(&settings, sizes(20_000)).unwrap().memory_bytes
         };
         // 78 features in f32 for the iteration and in f64 for certificates, beside what both have.
         let packed = 20_000 * 78 * 12;
@@ -425,7 +611,7 @@ mod tests {
             ..with(memory, OperatorChoice::Auto)
         };
         let plan = Plan::primal(&settings("2GiB"), sizes(1_000_000)).unwrap();
-        assert!(plan.primal && plan.memory_bytes < 1 << 30, "{plan:?}");
+        assert!(plan.method == Method::Plain && plan.memory_bytes < 1 << 30, "{plan:?}");
         let coupled = Sizes { coupled: true, ..sizes(20_000) };
         let Err(Error::Memory { least, .. }) = Plan::primal(&settings("1MiB"), coupled) else {
             panic!("1 MiB is not enough")
@@ -436,13 +622,45 @@ mod tests {
     #[test]
     fn a_limit_too_small_names_one_that_works() {
         for operator in [OperatorChoice::Auto, OperatorChoice::Stored] {
-            let Err(Error::Memory { least, .. }) =
-                Plan::new(&with("1MiB", operator), sizes(20_000))
+            let Err(Error::Memory { least, .. }) = planned(&with("1MiB", operator), sizes(20_000))
             else {
                 panic!("1 MiB is not enough")
             };
-            assert!(Plan::new(&with(&least, operator), sizes(20_000)).is_ok(), "{least}");
+            assert!(planned(&with(&least, operator), sizes(20_000)).is_ok(), "{least}");
         }
+    }
+
+    /// A least limit that makes a fit slow says so, and names one that does not; so does a fit that is given it.
+    #[test]
+    fn the_least_limit_says_how_slow_it_is() {
+        let auto = |memory: &str| with(memory, OperatorChoice::Auto);
+        let error = planned(&auto("1MiB"), sizes(20_000)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("(with up to 62 times the products that "), "{text}");
+        let Error::Memory { least, speed, .. } = error else { panic!("1 MiB is not enough") };
+        let quick = speed.split("products that ").nth(1).unwrap().split(' ').next().unwrap();
+        let slow = planned(&auto(&least), sizes(20_000)).unwrap();
+        assert_eq!(slow.kernel().unwrap().max_rank, LEAST_RANK);
+        assert!(slow.summary().ends_with(&format!("(slow for want of memory; {quick} would do)")));
+        let plan = planned(&auto(quick), sizes(20_000)).unwrap();
+        assert_eq!(plan.kernel().unwrap().max_rank, NewtonSettings::partial_rank_for(20_000));
+        assert!(!plan.summary().contains("slow"), "{}", plan.summary());
+    }
+
+    /// What a plain fit does not have is not shown as zero.
+    #[test]
+    fn a_plain_plan_is_no_kernel_plan_with_zeros() {
+        let settings = FitSettings {
+            kernel: "linear".parse().unwrap(),
+            primal: true,
+            ..FitSettings::default()
+        };
+        let plain = serde_json::to_value(Plan::primal(&settings, sizes(1000)).unwrap()).unwrap();
+        assert_eq!(plain["method"], "plain");
+        assert!(plain.get("max_rank").is_none() && plain.get("operator").is_none(), "{plain}");
+        let settings = FitSettings::default();
+        let kernel = serde_json::to_value(planned(&settings, sizes(1000)).unwrap()).unwrap();
+        assert_eq!((&kernel["method"], &kernel["max_rank"]), (&"kernel".into(), &1000.into()));
     }
 
     #[test]
@@ -451,23 +669,25 @@ mod tests {
         let constrained =
             |n, rows: usize| Sizes { coupled: true, set_numbers: 3 * n * rows * 4, ..sizes(n) };
         // Nothing is factorised outright, and the rank is that of one system of all dimensions.
-        let plan = Plan::new(&settings("2GiB"), constrained(2000, 5)).unwrap();
+        let whole = planned(&settings("2GiB"), constrained(2000, 5)).unwrap();
+        let plan = whole.kernel().unwrap();
         let own = NewtonSettings::default();
         assert_eq!(plan.max_rank, own.coupled_rank_for(2000, 3));
         assert_eq!(plan.precision, Precision::F32);
         // Every row of every set is paid for.
-        let more = Plan::new(&settings("2GiB"), constrained(2000, 6)).unwrap();
-        assert_eq!(more.memory_bytes - plan.memory_bytes, 3 * 2000 * 4 * 8);
+        let more = planned(&settings("2GiB"), constrained(2000, 6)).unwrap();
+        assert_eq!(more.memory_bytes - whole.memory_bytes, 3 * 2000 * 4 * 8);
         // A tight limit takes a smaller rank, and one too tight is refused with one that works.
-        let tight = Plan::new(&settings("100MiB"), constrained(5000, 5)).unwrap();
-        assert!(tight.memory_bytes <= tight.limit_bytes && tight.max_rank < 800, "{tight:?}");
+        let tight = planned(&settings("100MiB"), constrained(5000, 5)).unwrap();
+        assert!(tight.memory_bytes <= tight.limit_bytes, "{tight:?}");
+        assert!(tight.kernel().unwrap().max_rank < 800, "{tight:?}");
         for solver in [SolverKind::Newton, SolverKind::Sso] {
             let with = |memory: &str| FitSettings { solver, ..settings(memory) };
-            let Err(Error::Memory { least, .. }) = Plan::new(&with("1MiB"), constrained(5000, 5))
+            let Err(Error::Memory { least, .. }) = planned(&with("1MiB"), constrained(5000, 5))
             else {
                 panic!("1 MiB is not enough")
             };
-            assert!(Plan::new(&with(&least), constrained(5000, 5)).is_ok(), "{least}");
+            assert!(planned(&with(&least), constrained(5000, 5)).is_ok(), "{least}");
         }
     }
 }

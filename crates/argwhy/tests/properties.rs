@@ -344,7 +344,7 @@ proptest! {
         let mut scratch = predictor.scratch();
         let mut decision = vec![0.0; dim];
         for (i, row) in s.rows().into_iter().enumerate() {
-            predictor.decide(&row.to_vec(), &mut scratch, &mut decision).unwrap();
+            predictor.decide_one(&row.to_vec(), None, &mut scratch, &mut decision).unwrap();
             prop_assert_eq!(&decision, &whole.row(i).to_vec());
             let one = predictor.predict(s.slice(s![i..=i, ..])).unwrap();
             prop_assert_eq!(one.row(0), whole.row(i));

@@ -4,7 +4,6 @@ use crate::error::CliError;
 use crate::interrupt;
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration, Observer};
-use argwhy::plan::Sizes;
 use argwhy::{Plan, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -101,8 +100,8 @@ impl Observer for Follow {
 }
 
 impl Progress for Follow {
-    fn on_plan(&mut self, plan: &Plan, sizes: &Sizes, outside: &Outside) {
-        say(self.quiet, format_args!("{}", plan.summary(sizes)));
+    fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
+        say(self.quiet, format_args!("{}", plan.summary()));
         for note in &self.notes {
             say(self.quiet, format_args!("note: {note}"));
         }

@@ -183,7 +183,7 @@ pub enum Error {
     NotPositiveSemidefinite(KernelFault),
     /// The memory limit is below what the fit needs.
     #[error(
-        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}{speed}; \
          raise --memory, use fewer rows or simpler features"
     )]
     Memory {
@@ -191,6 +191,8 @@ pub enum Error {
         limit: String,
         /// The least that would do, as text.
         least: String,
+        /// How slow that would be, and what would be quick, in brackets; empty where it is as quick as any.
+        speed: String,
         /// Samples.
         n_samples: usize,
         /// Features.
@@ -206,6 +208,14 @@ pub enum Error {
         dimension: usize,
         /// Its largest decision.
         largest: f64,
+    },
+    /// The machine that kernel values live on could not go on: a device that is gone, a worker that died, memory of its own that is full.
+    #[error("the {backend} backend failed: {what}")]
+    Backend {
+        /// Its name.
+        backend: String,
+        /// What happened, with the remedy where there is one.
+        what: String,
     },
     /// Numbers overflowed or lost their meaning.
     #[error("{what}; try --precision f64, a larger regularization or normalised features")]

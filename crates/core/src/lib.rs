@@ -5,7 +5,7 @@
 //! The modules stand in the order data passes through them, and each imports only from those above it:
 //!
 //! [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] →
-//! [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`metrics`]
+//! [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`backend`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel Inverse Optimization"
 //! (NeurIPS 2024); what was derived for this project is in `docs/book`.
@@ -37,8 +37,11 @@ pub mod model;
 
 pub mod predict;
 
+pub mod backend;
+
 pub mod metrics;
 
+pub use backend::Backend;
 pub use dataset::{Constraints, Dataset};
 pub use decision_set::DecisionSet;
 pub use error::Error;

@@ -32,12 +32,28 @@ const ACCURACY: f64 = 1e-12;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
-/// A model made ready to decide.
+/// What computes desired decisions for many signals at once: the host, or a machine that a backend stands for.
+pub trait BatchPredictor: Send + Sync {
+    /// out = g(s) for every row of `signals`, which are finite and as wide as the model's: n × signal_dim to n × decision_dim, in f64.
+    fn desired_into(
+        &self,
+        signals: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error>;
+}
+
+/// A model made ready to decide: g(s) from its expansion, then the best decision in the signal's set.
+///
+/// [`desired`](Self::desired) is g, [`sets`](Self::sets) the sets, [`decide`](Self::decide) the decisions on both and
+/// [`prices`](Self::prices) what the limits cost; [`predict`](Self::predict) and [`predict_within`](Self::predict_within) are these
+/// in one call, [`decide_one`](Self::decide_one) is a control loop's.
 pub struct Predictor {
     features: FeatureMap,
     set: DecisionSet,
     constrained: bool,
     metric: Metric,
+    /// Where batches are computed on another machine.
+    elsewhere: Option<Box<dyn BatchPredictor>>,
     support: Samples<f64>,
     /// The faster way for signals whose features are not clipped, where model and kernel allow it.
     quadratic: Option<QuadraticSupport>,
@@ -94,6 +110,7 @@ impl Predictor {
             set: model.set.clone(),
             constrained: model.constrained,
             metric: model.metric()?,
+            elsewhere: None,
             support,
             quadratic,
             weights: model.weights.clone(),
@@ -104,6 +121,14 @@ impl Predictor {
             predictor.quadratic = None;
         }
         Ok(predictor)
+    }
+
+    /// The same with the desired decisions of batches from `batches`, as a backend made it of the same model. Single decisions stay here: a
+    /// control loop can't wait for another machine. Other machines may round differently, within what the certificate allows.
+    #[must_use]
+    pub fn with_batches(mut self, batches: Option<Box<dyn BatchPredictor>>) -> Self {
+        self.elsewhere = batches;
+        self
     }
 
     /// Whether both ways want the same decisions at some support points. Far from zero the features themselves are rounded, and
@@ -151,7 +176,7 @@ impl Predictor {
         self.features.signal_dim()
     }
 
-    /// Room for [`decide`](Self::decide), to be made once.
+    /// Room for [`decide_one`](Self::decide_one), to be made once.
     pub fn scratch(&self) -> Scratch {
         Scratch {
             features: Array2::zeros((STRIP, self.features.n_features())),
@@ -195,38 +220,36 @@ impl Predictor {
         })
     }
 
-    /// Decides on one signal without allocating: `out` (decision_dim) becomes the decision.
-    ///
-    /// For models whose constraints come with the signal, or with a learned θ_uu, see [`decide_in`](Self::decide_in).
-    pub fn decide(
+    /// Decides on one signal: `out` (decision_dim) becomes the decision, in set number i of those that [`sets`](Self::sets) made, or in
+    /// the model's own where none are given. Allocates nothing, except for a model with a learned θ_uu that is given no set.
+    pub fn decide_one(
         &self,
         signal: &[f64],
+        set: Option<(&SampleSets, usize)>,
         scratch: &mut Scratch,
         out: &mut [f64],
     ) -> Result<(), Error> {
-        if self.constrained || !self.metric.is_identity() {
+        if set.is_none() && (self.constrained || !self.metric.is_identity()) {
             let sets = self.sets(None, 1)?;
-            return self.decide_in(signal, (&sets, 0), scratch, out);
+            return self.decide_one(signal, Some((&sets, 0)), scratch, out);
         }
-        self.want(signal, scratch, out)?;
-        self.set.project(out);
-        Ok(())
-    }
-
-    /// As [`decide`](Self::decide), in set number `i` of `sets`, which [`sets`](Self::sets) made.
-    pub fn decide_in(
-        &self,
-        signal: &[f64],
-        (sets, i): (&SampleSets, usize),
-        scratch: &mut Scratch,
-        out: &mut [f64],
-    ) -> Result<(), Error> {
-        self.want(signal, scratch, out)?;
-        sets.decide_one(i, &mut scratch.solver, out)
+        self.desired_one(signal, scratch, out)?;
+        match set {
+            Some((sets, i)) => sets.decide_one(i, &mut scratch.solver, out),
+            None => {
+                self.set.project(out);
+                Ok(())
+            }
+        }
     }
 
     /// g(s) of one signal.
-    fn want(&self, signal: &[f64], scratch: &mut Scratch, out: &mut [f64]) -> Result<(), Error> {
+    fn desired_one(
+        &self,
+        signal: &[f64],
+        scratch: &mut Scratch,
+        out: &mut [f64],
+    ) -> Result<(), Error> {
         self.check_width("signal", signal.len())?;
         if out.len() != self.decision_dim() {
             return Err(Error::Width {
@@ -269,7 +292,8 @@ impl Predictor {
 
     /// Decisions for every row of `signals` (n × signal_dim), on all cores.
     pub fn predict(&self, signals: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
-        self.predict_in(signals, &self.sets(None, signals.nrows())?)
+        let sets = self.sets(None, signals.nrows())?;
+        self.decide(self.desired(signals)?.view(), &sets)
     }
 
     /// As [`predict`](Self::predict), under the constraints that come with the signals.
@@ -278,20 +302,12 @@ impl Predictor {
         signals: ArrayView2<'_, f64>,
         constraints: &Constraints,
     ) -> Result<Array2<f64>, Error> {
-        self.predict_in(signals, &self.sets(Some(constraints), signals.nrows())?)
+        let sets = self.sets(Some(constraints), signals.nrows())?;
+        self.decide(self.desired(signals)?.view(), &sets)
     }
 
-    /// As [`predict`](Self::predict), in `sets` that [`sets`](Self::sets) made.
-    pub fn predict_in(
-        &self,
-        signals: ArrayView2<'_, f64>,
-        sets: &SampleSets,
-    ) -> Result<Array2<f64>, Error> {
-        self.decisions_in(self.desired(signals)?.view(), sets)
-    }
-
-    /// X(g) for every row of `desired` (n × decision_dim).
-    pub fn decisions_in(
+    /// X(g) for every row of `desired` (n × decision_dim), each in its own of `sets`, which [`sets`](Self::sets) made.
+    pub fn decide(
         &self,
         desired: ArrayView2<'_, f64>,
         sets: &SampleSets,
@@ -302,11 +318,7 @@ impl Predictor {
     }
 
     /// What the limits cost that hold the decisions on `desired` (n × decision_dim).
-    pub fn prices_in(
-        &self,
-        desired: ArrayView2<'_, f64>,
-        sets: &SampleSets,
-    ) -> Result<Prices, Error> {
+    pub fn prices(&self, desired: ArrayView2<'_, f64>, sets: &SampleSets) -> Result<Prices, Error> {
         sets.prices(&self.metric, &desired.t().as_standard_layout().into_owned())
     }
 
@@ -328,6 +340,10 @@ impl Predictor {
             return Ok(out);
         }
         crate::dataset::check_finite("signals", signals)?;
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.desired_into(signals, out.view_mut())?;
+            return Ok(out);
+        }
         let batches: Vec<_> = out
             .axis_chunks_iter_mut(Axis(0), BATCH)
             .zip(signals.axis_chunks_iter(Axis(0), BATCH))
@@ -580,7 +596,7 @@ mod tests {
                 let support = model.features.transform(model.support_signals.view());
                 for (i, signal) in signals.rows().into_iter().enumerate() {
                     let mut alone = [0.0; 2];
-                    predictor.decide(&signal.to_vec(), &mut scratch, &mut alone).unwrap();
+                    predictor.decide_one(&signal.to_vec(), None, &mut scratch, &mut alone).unwrap();
                     assert_eq!(together.row(i).to_vec(), alone, "{kernel:?} row {i}");
                     assert!(model.set.contains(&alone));
                     let three =
@@ -631,7 +647,7 @@ mod tests {
             let mut scratch = predictor.scratch();
             for (signal, together) in signals.rows().into_iter().zip(found.rows()) {
                 let mut alone = [0.0; 2];
-                predictor.decide(&signal.to_vec(), &mut scratch, &mut alone).unwrap();
+                predictor.decide_one(&signal.to_vec(), None, &mut scratch, &mut alone).unwrap();
                 assert_eq!(together.to_vec(), alone);
             }
             assert_eq!(plain.weight_names().len(), 15 + usize::from(intercept));

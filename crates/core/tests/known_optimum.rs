@@ -95,8 +95,7 @@ fn sso_agrees_with_newton_on_every_known_optimum() {
                     warm_up: 2.min(n),
                     ..SsoSettings::default()
                 };
-                let outcome =
-                    sso::solve(&problem, &operator, &settings, kind, 3, &mut Ignore).unwrap();
+                let outcome = sso::solve(&problem, &operator, &settings, 3, &mut Ignore).unwrap();
                 let found = outcome.certified.certificate;
                 assert_eq!(outcome.status, Status::Solved, "{name} {selection:?}: {found:?}");
                 let error = (found.objective - expected).abs();
@@ -122,9 +121,7 @@ fn a_block_of_all_samples_is_one_step_to_the_optimum() {
             warm_up: 1,
             ..SsoSettings::default()
         };
-        let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
-                .unwrap();
+        let outcome = sso::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
         assert_eq!(outcome.status, Status::Solved, "{}", known.given.name);
         assert!(outcome.iterations <= 1, "{}: {} blocks", known.given.name, outcome.iterations);
     }

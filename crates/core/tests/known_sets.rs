@@ -231,7 +231,7 @@ fn sso_finds_every_known_optimum() {
                     ..SsoSettings::default()
                 };
                 let how = format!("sso {selection:?} {precision:?}");
-                match sso::solve(&problem, &operator, &settings, kind, 3, &mut Ignore) {
+                match sso::solve(&problem, &operator, &settings, 3, &mut Ignore) {
                     Ok(outcome) => check(&known, &outcome, settings.tol, &how, &mut faults),
                     Err(error) => faults.push(format!("{} {how}: {error}", known.given.name)),
                 }

@@ -299,7 +299,8 @@ proptest! {
         let signals = Array2::from_shape_simple_fn((m, 3), || 2.0 * normal(&mut rng));
         let theirs = polytopes(&mut rng, m, rows, dim);
         let sets = predictor.sets(Some(&theirs), m).unwrap();
-        let many = predictor.predict_in(signals.view(), &sets).unwrap();
+        let desired = predictor.desired(signals.view()).unwrap();
+        let many = predictor.decide(desired.view(), &sets).unwrap();
         let within = predictor.predict_within(signals.view(), &theirs).unwrap();
         prop_assert_eq!(&many, &within);
         let mut scratch = predictor.scratch();
@@ -308,8 +309,8 @@ proptest! {
             let size = 1.0 + many.row(i).iter().fold(0.0_f64, |m, v| m.max(v.abs()));
             let excess = sets.excess(i, &many.row(i).to_vec());
             prop_assert!(excess <= 1e-12 * size, "outside by {excess:e}");
-            let signal = signals.row(i).to_vec();
-            predictor.decide_in(&signal, (&sets, i), &mut scratch, &mut one).unwrap();
+            let set = Some((&sets, i));
+            predictor.decide_one(&signals.row(i).to_vec(), set, &mut scratch, &mut one).unwrap();
             prop_assert_eq!(&one, &many.row(i).to_vec());
         }
     }
@@ -336,8 +337,7 @@ fn the_number_of_threads_does_not_change_the_bits() {
                 max_iterations: 3,
                 ..SsoSettings::default()
             };
-            let kind = OperatorKind::Stored;
-            let sso = sso::solve(&problem, &operator, &settings, kind, 0, &mut Ignore).unwrap();
+            let sso = sso::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
             let predictor = Predictor::new(&random.model(&newton)).unwrap();
             let decisions =
                 predictor.predict_within(random.features.view(), &random.constraints).unwrap();

@@ -32,6 +32,7 @@ fn setup(n: usize, dim: usize, k: f64, seed: f64, limit: f64) -> (Problem, HostO
     let kernel = Kernel::Rbf { gamma: 0.4 };
     let operator =
         HostOperator::new(features.view(), kernel, Precision::F64, OperatorKind::Tiled).unwrap();
+    let operator = operator.with_blocks(OperatorKind::Stored);
     (Problem::new(decisions.view(), set, k).unwrap(), operator)
 }
 
@@ -69,8 +70,7 @@ proptest! {
         };
         let mut record = Record(Vec::new());
         let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, seed, &mut record)
-                .unwrap();
+            sso::solve(&problem, &operator, &settings, seed, &mut record).unwrap();
         for pair in record.0.windows(2) {
             let (before, after) = (pair[0].objective, pair[1].objective);
             let allowed = before + 1e-12 * before.abs().max(1.0);
@@ -94,9 +94,7 @@ fn one_coordinate_at_a_time_reaches_the_optimum() {
             selection,
             ..SsoSettings::default()
         };
-        let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
-                .unwrap();
+        let outcome = sso::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
         assert_eq!(outcome.status, Status::Solved, "{selection:?}");
     }
 }
@@ -107,9 +105,7 @@ fn warm_up_never_starts_above_the_expert() {
     let first = |init, warm_up| {
         let settings = SsoSettings { init, warm_up, max_iterations: 0, ..SsoSettings::default() };
         let mut record = Record(Vec::new());
-        let outcome =
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut record)
-                .unwrap();
+        let outcome = sso::solve(&problem, &operator, &settings, 0, &mut record).unwrap();
         assert!(matches!(outcome.status, Status::MaxIterations | Status::Solved));
         record.0[0].objective
     };
@@ -126,12 +122,9 @@ fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let settings = SsoSettings { max_iterations: 5, tol: 1e-14, ..SsoSettings::default() };
-        pool.install(|| {
-            sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 9, &mut Ignore)
-                .unwrap()
-        })
-        .certified
-        .coefficients
+        pool.install(|| sso::solve(&problem, &operator, &settings, 9, &mut Ignore).unwrap())
+            .certified
+            .coefficients
     };
     assert_eq!(run(1), run(3));
 }
@@ -140,8 +133,7 @@ fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
 fn sizes_that_do_not_fit_are_refused() {
     let (problem, operator) = setup(20, 1, 1e-2, 0.0, 1.0);
     let with = |settings: SsoSettings| {
-        sso::solve(&problem, &operator, &settings, OperatorKind::Stored, 0, &mut Ignore)
-            .unwrap_err()
+        sso::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap_err()
     };
     let default = SsoSettings::default;
     for block in [

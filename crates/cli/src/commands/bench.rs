@@ -88,7 +88,7 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     for (i, signal) in single.rows().into_iter().enumerate() {
         let signal = signal.to_vec();
         let start = Instant::now();
-        predictor.decide_in(&signal, (&single_sets, i), &mut scratch, &mut decision)?;
+        predictor.decide_one(&signal, Some((&single_sets, i)), &mut scratch, &mut decision)?;
         if i >= WARM_UP {
             micros.push(start.elapsed().as_secs_f64() * 1e6);
         }
@@ -104,7 +104,8 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
             let elapsed = on_threads(threads, || {
                 let start = Instant::now();
                 predictor
-                    .predict_in(batch.view(), &batch_sets)
+                    .desired(batch.view())
+                    .and_then(|desired| predictor.decide(desired.view(), &batch_sets))
                     .map(|_| start.elapsed().as_secs_f64())
             })??;
             *best = best.min(elapsed);

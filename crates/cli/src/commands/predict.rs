@@ -45,8 +45,8 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let sets = rows.sets(&predictor)?;
     let (desired, predicted, priced) = on_threads(args.rows.threads, || {
         let desired = predictor.desired(rows.signals.view())?;
-        let predicted = predictor.decisions_in(desired.view(), &sets)?;
-        let priced = prices.map(|_| predictor.prices_in(desired.view(), &sets)).transpose()?;
+        let predicted = predictor.decide(desired.view(), &sets)?;
+        let priced = prices.map(|_| predictor.prices(desired.view(), &sets)).transpose()?;
         Ok::<_, CliError>((desired, predicted, priced))
     })??;
     let compared = match &rows.decisions {
@@ -242,7 +242,7 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         let free = given.is_empty() && !predictor.is_constrained() && args.prices.is_none();
         let answer = if free {
             predictor
-                .decide(&question.signal, &mut scratch, &mut decision)
+                .decide_one(&question.signal, None, &mut scratch, &mut decision)
                 .map_err(|e| wrong(e.to_string()))?;
             Answer { decision: &decision, prices: None }
         } else {
@@ -250,7 +250,7 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
             let given = Some(&given).filter(|given| !given.is_empty());
             let sets = predictor.sets(given, 1).map_err(wrong)?;
             predictor
-                .decide_in(&question.signal, (&sets, 0), &mut scratch, &mut decision)
+                .decide_one(&question.signal, Some((&sets, 0)), &mut scratch, &mut decision)
                 .map_err(wrong)?;
             let prices = match args.prices {
                 Some(_) => Some(prices(predictor, &question.signal, &sets).map_err(wrong)?),
@@ -284,6 +284,6 @@ fn prices(
 ) -> Result<BTreeMap<String, f64>, argwhy::core::Error> {
     let signal = ArrayView2::from_shape((1, signal.len()), signal).expect("one row of its length");
     let Prices { limits, values, .. } =
-        predictor.prices_in(predictor.desired(signal)?.view(), sets)?;
+        predictor.prices(predictor.desired(signal)?.view(), sets)?;
     Ok(limits.iter().map(ToString::to_string).zip(values).collect())
 }

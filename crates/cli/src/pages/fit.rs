@@ -18,7 +18,7 @@ pub fn page(
     let predictor = Predictor::new(&fit.model)?;
     let given = data.constraints().map(|given| given.select(&fit.rows));
     let sets = predictor.sets(given.as_ref(), fit.rows.len())?;
-    let predicted = predictor.decisions_in(fit.outcome.certified.desired.t(), &sets)?;
+    let predicted = predictor.decide(fit.outcome.certified.desired.t(), &sets)?;
     let draw = || {
         let decisions = sections::decisions(
             "Decisions on the training data",

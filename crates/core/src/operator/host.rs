@@ -1,6 +1,6 @@
 //! The kernel operator of this machine: its memory, its cores.
 
-use super::KernelOperator;
+use super::{KernelOperator, ORDINARY_ACCURACY};
 use super::kind::{OperatorKind, Precision};
 use super::tiles::Tiles;
 use crate::error::Error;
@@ -21,6 +21,8 @@ pub struct HostOperator {
     diagonal: Vec<f64>,
     /// Of exact products, see [`KernelOperator::rounding`].
     rounding: Vec<f64>,
+    /// How the matrices of some of the samples are held.
+    blocks: OperatorKind,
 }
 
 enum Working {
@@ -103,6 +105,7 @@ impl HostOperator {
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
             rounding: envelope.clone(),
+            blocks: kind,
         };
         Ok(match working_precision(precision, kind) {
             Precision::F32 if single_will_do => Self {
@@ -111,6 +114,7 @@ impl HostOperator {
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
                 rounding: envelope.clone(),
+                blocks: kind,
             },
             // Memory was promised for f32 values, so f64 ones are not kept.
             Precision::F32 => double(OperatorKind::Tiled),
@@ -159,7 +163,15 @@ impl HostOperator {
             kernel: self.kernel.clone(),
             diagonal: samples.iter().map(|&i| self.diagonal[i]).collect(),
             rounding: samples.iter().map(|&i| self.rounding[i]).collect(),
+            blocks: self.blocks,
         }
+    }
+
+    /// The same, its restrictions to some of the samples held as `kind` says; without this, as the whole is.
+    #[must_use]
+    pub fn with_blocks(mut self, kind: OperatorKind) -> Self {
+        self.blocks = kind;
+        self
     }
 
     /// The kernel K is made of.
@@ -167,9 +179,6 @@ impl HostOperator {
         &self.kernel
     }
 }
-
-/// What [`accuracy_for`](super::accuracy_for) says of k = 1e-6 and a tolerance of 1e-6.
-const ORDINARY_ACCURACY: f64 = 2e-11;
 
 /// Sixteen bits have no need of more than f32 before they are rounded.
 fn working_precision(precision: Precision, kind: OperatorKind) -> Precision {
@@ -181,8 +190,8 @@ impl KernelOperator for HostOperator {
         self.diagonal.len()
     }
 
-    fn diagonal(&self) -> Vec<f64> {
-        self.diagonal.clone()
+    fn diagonal(&self) -> Result<Vec<f64>, Error> {
+        Ok(self.diagonal.clone())
     }
 
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
@@ -227,15 +236,11 @@ impl KernelOperator for HostOperator {
         Ok(())
     }
 
-    fn restrict(
-        &self,
-        samples: &[usize],
-        kind: OperatorKind,
-    ) -> Result<Box<dyn KernelOperator>, Error> {
+    fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         if samples.is_empty() {
             return Err(Error::NoSamples);
         }
-        Ok(Box::new(self.select(samples, kind)))
+        Ok(Box::new(self.select(samples, self.blocks)))
     }
 }
 
@@ -460,7 +465,7 @@ mod tests {
             for kernel in kernels(5) {
                 let operator = HostOperator::new(
                     features.view(), kernel.clone(), Precision::F64, OperatorKind::Tiled,
-                ).unwrap();
+                ).unwrap().with_blocks(OperatorKind::Stored);
                 let mut out = vec![0.0; samples.len() * (to - from)];
                 operator.rows_into(&samples, from..to, &mut out).unwrap();
                 for (r, &i) in samples.iter().enumerate() {
@@ -485,7 +490,7 @@ mod tests {
                     }).sum::<f64>();
                     prop_assert!((found - expected).abs() <= 1e-11 * (1.0 + expected.abs()));
                 }
-                let part = operator.restrict(&samples, OperatorKind::Stored).unwrap();
+                let part = operator.restrict(&samples).unwrap();
                 let mut product = Array2::zeros((2, samples.len()));
                 part.apply(weights.view(), product.view_mut()).unwrap();
                 for ((c, b), found) in product.indexed_iter() {

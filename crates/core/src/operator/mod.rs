@@ -5,6 +5,15 @@
 //! recomputed for every product. All use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
 //! the order of every sum, so that the result has the same bits for any number of threads, and whether whole tiles are
 //! stored or recomputed.
+//!
+//! Weights belong to the problem. No operator can be given any, so none can be forgotten:
+//!
+//! ```compile_fail,E0599
+//! # use argwhy_core::{Kernel, operator::{HostOperator, OperatorKind, Precision}};
+//! # let features = ndarray::Array2::zeros((2, 1));
+//! # let (precision, kind) = (Precision::F64, OperatorKind::Tiled);
+//! HostOperator::new(features.view(), Kernel::Linear, precision, kind).unwrap().with_weights(&[1.0, 2.0]);
+//! ```
 
 mod accumulate;
 mod host;
@@ -24,6 +33,9 @@ use std::ops::Range;
 
 /// A symmetric kernel matrix that can be multiplied with.
 ///
+/// Whatever computes may fail, with [`Error::Backend`] where the machine did; solvers pass that on and a fit ends with it. Calls are
+/// few and large: a product a step of conjugate gradients, a panel of rows a round of the preconditioner.
+///
 /// Vectors are rows: `v` is n_vectors × n_samples in standard layout. The working product may use a kernel rounded to
 /// a lower precision as long as it is the same symmetric matrix every time; sums are in f64 either way.
 pub trait KernelOperator: Send + Sync {
@@ -31,7 +43,7 @@ pub trait KernelOperator: Send + Sync {
     fn n_samples(&self) -> usize;
 
     /// κ(z_i, z_i) for every sample.
-    fn diagonal(&self) -> Vec<f64>;
+    fn diagonal(&self) -> Result<Vec<f64>, Error>;
 
     /// How far an exact product can be off: entry i of v·K by r_i Σ_j r_j |v_j| at most, for the r returned.
     fn rounding(&self) -> Vec<f64>;
@@ -46,7 +58,8 @@ pub trait KernelOperator: Send + Sync {
     /// Whether the working product is exact already.
     fn is_exact(&self) -> bool;
 
-    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision.
+    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision: many rows a call, as many as the caller has
+    /// room for, so that a launch or a message is paid for once a panel.
     fn rows_into(
         &self,
         samples: &[usize],
@@ -65,13 +78,12 @@ pub trait KernelOperator: Send + Sync {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error>;
 
-    /// The matrix of the listed samples alone, held as `kind` says.
-    fn restrict(
-        &self,
-        samples: &[usize],
-        kind: OperatorKind,
-    ) -> Result<Box<dyn KernelOperator>, Error>;
+    /// The matrix of the listed samples alone, held as was planned when this one was made.
+    fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;
 }
+
+/// What [`accuracy_for`] says of k = 1e-6 and a tolerance of 1e-6.
+pub const ORDINARY_ACCURACY: f64 = 2e-11;
 
 /// What a kernel value may be off by on average for a certificate of relative gap `tol` to hold with
 /// `regularization` k, with room to spare.

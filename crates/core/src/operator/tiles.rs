@@ -19,6 +19,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 const TILE: usize = BLOCK * BLOCK;
+/// Rows of a panel that are one task's, over one block of columns: enough to use the block while it is in cache.
+const PANEL_ROWS: usize = 96;
 /// What compact tiles have for a value of one.
 const FULL: f64 = u16::MAX as f64;
 
@@ -248,60 +250,76 @@ impl<T: Vectors> Tiles<T> {
         block.rows_into(&all, 0..samples.len(), out);
     }
 
-    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j).
+    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), on all cores.
     pub(crate) fn rows_into(&self, samples: &[usize], columns: Range<usize>, out: &mut [f64]) {
+        let shape = (samples.len(), columns.len());
+        let mut out = ArrayViewMut2::from_shape(shape, out).expect("room for a value a pair");
+        let mut tasks = Vec::new();
+        let panels = out.axis_chunks_iter_mut(Axis(0), PANEL_ROWS);
+        for (mut rest, samples) in panels.zip(samples.chunks(PANEL_ROWS)) {
+            let mut from = columns.start;
+            while from < columns.end {
+                let to = ((from / BLOCK + 1) * BLOCK).min(columns.end);
+                let (part, right) = rest.split_at(Axis(1), to - from);
+                tasks.push((samples, from..to, part));
+                (rest, from) = (right, to);
+            }
+        }
+        tasks
+            .into_par_iter()
+            .for_each(|(samples, columns, out)| self.panel_into(samples, columns, out));
+    }
+
+    /// The rows of some samples over columns of one block.
+    fn panel_into(
+        &self,
+        samples: &[usize],
+        columns: Range<usize>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) {
         // How a value is computed depends on its sample's panel, so only samples of one kind are computed together.
         let mut kinds: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (at, &i) in samples.iter().enumerate() {
             kinds.entry(self.samples.kind(i)).or_default().push(at);
         }
         for places in kinds.values().flat_map(|places| places.chunks(STRIP)) {
-            self.strip_into(samples, places, columns.clone(), out);
+            self.strip_into(samples, places, columns.clone(), out.view_mut());
         }
     }
 
-    /// The rows of up to eight `samples`, those at `places`.
+    /// The rows of up to eight `samples`, those at `places`, over columns of one block.
     fn strip_into(
         &self,
         samples: &[usize],
         places: &[usize],
         columns: Range<usize>,
-        out: &mut [f64],
+        mut out: ArrayViewMut2<'_, f64>,
     ) {
         let picked: Vec<usize> = places.iter().map(|&at| samples[at]).collect();
         let last = picked.iter().max().map_or(0, |i| i / BLOCK);
-        let mut rows = None;
-        let mut strip = Aligned::zeros(STRIP * BLOCK);
-        let mut spare = self.samples.spare();
-        for block in columns.start / BLOCK..columns.end.div_ceil(BLOCK) {
-            let from = columns.start.max(block * BLOCK);
-            let to = columns.end.min((block + 1) * BLOCK);
-            // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
-            let stored = match &self.held {
-                Held::Whole(values) if last <= block => Some(values),
-                _ => None,
+        let block = columns.start / BLOCK;
+        // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
+        let stored = match &self.held {
+            Held::Whole(values) if last <= block => Some(values),
+            _ => None,
+        };
+        let mut strip = Aligned::zeros(if stored.is_some() { 0 } else { STRIP * BLOCK });
+        if stored.is_none() {
+            let mut rows = self.samples.row_pack();
+            self.samples.gather(&picked, &mut rows);
+            let (rows, mut spare) = (StripRows::Packed(&rows), self.samples.spare());
+            self.samples.compute(self.isa, rows, picked.len(), block, &mut strip, &mut spare);
+        }
+        for (r, (&at, &i)) in places.iter().zip(&picked).enumerate() {
+            let values = match stored {
+                Some(stored) => {
+                    let tile = self.schedule.tile(i / BLOCK, block) * TILE;
+                    &stored[tile + i % BLOCK * BLOCK..][..BLOCK]
+                }
+                None => &strip[r * BLOCK..(r + 1) * BLOCK],
             };
-            if stored.is_none() {
-                let rows = rows.get_or_insert_with(|| {
-                    let mut rows = self.samples.row_pack();
-                    self.samples.gather(&picked, &mut rows);
-                    rows
-                });
-                let rows = StripRows::Packed(rows);
-                self.samples.compute(self.isa, rows, picked.len(), block, &mut strip, &mut spare);
-            }
-            for (r, (&at, &i)) in places.iter().zip(&picked).enumerate() {
-                let values = match stored {
-                    Some(stored) => {
-                        let tile = self.schedule.tile(i / BLOCK, block) * TILE;
-                        &stored[tile + i % BLOCK * BLOCK..][..BLOCK]
-                    }
-                    None => &strip[r * BLOCK..(r + 1) * BLOCK],
-                };
-                let out = &mut out[at * columns.len() + from - columns.start..];
-                let values = &values[from % BLOCK..][..to - from];
-                out.iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64());
-            }
+            let values = &values[columns.start % BLOCK..][..columns.len()];
+            out.row_mut(at).iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64());
         }
     }
 }

@@ -5,7 +5,6 @@
 //! and no operator knows of them.
 
 use super::KernelOperator;
-use super::kind::OperatorKind;
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
@@ -76,12 +75,12 @@ impl KernelOperator for Weighted<'_> {
         self.operator().n_samples()
     }
 
-    fn diagonal(&self) -> Vec<f64> {
-        let mut diagonal = self.operator().diagonal();
+    fn diagonal(&self) -> Result<Vec<f64>, Error> {
+        let mut diagonal = self.operator().diagonal()?;
         if let Some(Weights { roots, .. }) = &self.weights {
             diagonal.iter_mut().zip(&**roots).for_each(|(d, root)| *d *= root * root);
         }
-        diagonal
+        Ok(diagonal)
     }
 
     fn rounding(&self) -> Vec<f64> {
@@ -160,12 +159,8 @@ impl KernelOperator for Weighted<'_> {
         Ok(())
     }
 
-    fn restrict(
-        &self,
-        samples: &[usize],
-        kind: OperatorKind,
-    ) -> Result<Box<dyn KernelOperator>, Error> {
-        let part = self.operator().restrict(samples, kind)?;
+    fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
+        let part = self.operator().restrict(samples)?;
         let Some(Weights { roots, .. }) = &self.weights else { return Ok(part) };
         let roots = samples.iter().map(|&i| roots[i]).collect();
         Ok(Box::new(Weighted::of(Inner::Shared(Arc::from(part)), Some(roots))))
@@ -176,7 +171,7 @@ impl KernelOperator for Weighted<'_> {
 mod tests {
     use super::*;
     use crate::kernel::Kernel;
-    use crate::operator::{HostOperator, Precision};
+    use crate::operator::{HostOperator, OperatorKind, Precision};
 
     fn wave(rows: usize, columns: usize, phase: f64) -> Array2<f64> {
         Array2::from_shape_fn((rows, columns), |(i, j)| ((i * 7 + j * 3) as f64 + phase).sin())
@@ -218,13 +213,13 @@ mod tests {
             for (a, &i) in samples.iter().enumerate() {
                 assert!((0..30).all(|c| (rows[a * 30 + c] - entry(i, 20 + c)).abs() < tol));
                 assert!((0..3).all(|b| (block[a * 3 + b] - entry(i, samples[b])).abs() < tol));
-                assert!((operator.diagonal()[i] - entry(i, i)).abs() < tol);
+                assert!((operator.diagonal().unwrap()[i] - entry(i, i)).abs() < tol);
             }
             let part = v.select(ndarray::Axis(1), &samples);
             let expected = part.dot(&gram.select(ndarray::Axis(0), &samples)) + &out;
             operator.add_columns(&samples, part.view(), out.view_mut()).unwrap();
             assert!(worst(&out, &expected) < 100.0 * tol);
-            let restricted = operator.restrict(&samples, OperatorKind::Tiled).unwrap();
+            let restricted = operator.restrict(&samples).unwrap();
             let mut small = Array2::zeros((2, 3));
             restricted.exact().apply(part.view(), small.view_mut()).unwrap();
             let inner = gram.select(ndarray::Axis(0), &samples).select(ndarray::Axis(1), &samples);

@@ -21,9 +21,10 @@ use crate::operator::KernelOperator;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
-/// Samples whose kernel values, or columns of L⁻¹, are one task's. A divisor of the operator's blocks, so that stored kernel
-/// values can be copied.
+/// Columns of L⁻¹ whose inner products are one task's.
 const GROUP: usize = 20;
+/// Rows of K that are asked for in one call. A multiple of the operator's blocks, so that stored kernel values can be copied.
+const PANEL: usize = 240;
 /// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
 const BORDERED: usize = 4;
 /// λ, as a share of K's trace, from which the errors of a solution, about machine precision over this, do not matter to a step.
@@ -84,7 +85,7 @@ impl<'a> Direct<'a> {
         let known = Known { place: vec![None; n], ..Known::default() };
         let dimensions =
             (0..n_dimensions).map(|_| Dimension { free: vec![true; n], way: Way::Whole }).collect();
-        let trace: f64 = operator.diagonal().iter().sum();
+        let trace: f64 = operator.diagonal()?.iter().sum();
         let trusted = shift == ridge && ridge >= TRUSTED * trace;
         Ok(Self { operator, n, factor, ridge, known, dimensions, shift, trusted })
     }
@@ -99,7 +100,7 @@ impl<'a> Direct<'a> {
     pub(crate) fn fault(&self) -> Result<Option<KernelFault>, Error> {
         let n = self.n;
         let exact = self.operator.exact();
-        let trace = exact.diagonal().iter().sum();
+        let trace = exact.diagonal()?.iter().sum();
         // No eigenvalue of K is below −shift.
         if clearly_negative(-self.shift, trace, n).is_none() {
             return Ok(None);
@@ -314,16 +315,17 @@ impl Preconditioner for Direct<'_> {
 /// Writes K below the diagonal, column by column.
 fn fill(operator: &dyn KernelOperator, matrix: &mut [f64]) -> Result<(), Error> {
     let n = operator.n_samples();
-    matrix.par_chunks_mut(GROUP * n).enumerate().try_for_each(|(group, columns)| {
-        let first = group * GROUP;
+    let mut values = vec![0.0; PANEL.min(n) * n];
+    for (panel, columns) in matrix.chunks_mut(PANEL * n).enumerate() {
+        let first = panel * PANEL;
         let samples: Vec<usize> = (first..first + columns.len() / n).collect();
-        let mut values = vec![0.0; samples.len() * (n - first)];
-        operator.rows_into(&samples, first..n, &mut values)?;
+        let values = &mut values[..samples.len() * (n - first)];
+        operator.rows_into(&samples, first..n, values)?;
         for (column, values) in columns.chunks_mut(n).zip(values.chunks(n - first)) {
             column[first..].copy_from_slice(values);
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift. Rounding may take a matrix of

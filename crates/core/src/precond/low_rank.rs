@@ -14,8 +14,9 @@ use crate::operator::KernelOperator;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-/// Pivots proposed in a round.
+/// Pivots proposed in a round, and the bytes that their rows of K may take: a round asks for them in one call.
 const PROPOSALS: usize = 96;
+const PANEL_BYTES: usize = 256 << 20;
 
 /// When to stop growing.
 #[derive(Clone, Copy, Debug)]
@@ -57,16 +58,17 @@ impl LowRank {
         mut keep_going: impl FnMut() -> bool,
     ) -> Result<Self, Error> {
         let n_samples = operator.n_samples();
-        let mut diagonal = operator.diagonal();
+        let mut diagonal = operator.diagonal()?;
         let first_trace = sum_over(n_samples, |i| diagonal[i]);
         // Below this share of its first value a diagonal entry is rounding.
         let floor: Vec<f64> = diagonal.iter().map(|d| 1e-7 * d).collect();
         let mut factor = Self { n_samples, rank: 0, blocks: Vec::new(), trace_left: first_trace };
+        let mut panel = Vec::new();
         while factor.rank < limits.max_rank.min(n_samples)
             && factor.trace_left > limits.enough_trace
             && keep_going()
         {
-            let wanted = PROPOSALS.min(limits.max_rank - factor.rank);
+            let wanted = proposals(n_samples).min(limits.max_rank - factor.rank);
             let proposals = propose(&diagonal, factor.trace_left, wanted, rng);
             if proposals.is_empty() {
                 break;
@@ -76,7 +78,7 @@ impl LowRank {
                 // Everything proposed was rounding noise: K has no more rank in this precision.
                 break;
             }
-            factor.append(operator, &pivots, &triangle, &mut diagonal)?;
+            factor.append(operator, &pivots, &triangle, &mut panel, &mut diagonal)?;
             for (d, floor) in diagonal.iter_mut().zip(&floor) {
                 if *d < *floor {
                     *d = 0.0;
@@ -90,6 +92,11 @@ impl LowRank {
     /// Bytes a factor of this rank takes.
     pub fn bytes(n_samples: usize, rank: usize) -> u64 {
         (n_samples.next_multiple_of(BLOCK) * rank * size_of::<f32>()) as u64
+    }
+
+    /// Bytes that building one takes while it grows: the rows of K of a round.
+    pub fn building_bytes(n_samples: usize, rank: usize) -> u64 {
+        (proposals(n_samples).min(rank) * n_samples * size_of::<f64>()) as u64
     }
 
     /// Rows of B.
@@ -172,29 +179,27 @@ impl LowRank {
         Ok((accepted.into_iter().map(|a| proposals[a]).collect(), triangle))
     }
 
-    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares.
+    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares. `panel` is room for K_S:, kept from round to round.
     fn append(
         &mut self,
         operator: &dyn KernelOperator,
         pivots: &[usize],
         triangle: &[f64],
+        panel: &mut Vec<f64>,
         diagonal: &mut [f64],
     ) -> Result<(), Error> {
-        let m = pivots.len();
+        let (m, n_samples) = (pivots.len(), self.n_samples);
+        panel.resize(m * n_samples, 0.0);
+        operator.rows_into(pivots, 0..n_samples, panel)?;
         let at_pivots = transpose(&self.gather(pivots), self.rank, m);
         let mut data = Aligned::zeros(self.n_samples.div_ceil(BLOCK) * m * BLOCK);
-        let old = &self.blocks;
-        let rank = self.rank;
-        data.par_chunks_mut(m * BLOCK)
-            .zip(diagonal.par_chunks_mut(BLOCK))
-            .enumerate()
-            .try_for_each(|(block, (data, diagonal))| {
+        let (old, rank, panel) = (&self.blocks, self.rank, &*panel);
+        data.par_chunks_mut(m * BLOCK).zip(diagonal.par_chunks_mut(BLOCK)).enumerate().for_each(
+            |(block, (data, diagonal))| {
                 let len = diagonal.len();
                 let mut rows = vec![0.0; m * BLOCK];
-                let mut values = vec![0.0; m * len];
-                operator.rows_into(pivots, block * BLOCK..block * BLOCK + len, &mut values)?;
-                for (row, values) in rows.chunks_mut(BLOCK).zip(values.chunks(len)) {
-                    row[..len].copy_from_slice(values);
+                for (row, values) in rows.chunks_mut(BLOCK).zip(panel.chunks(n_samples)) {
+                    row[..len].copy_from_slice(&values[block * BLOCK..][..len]);
                 }
                 let mut first = 0;
                 for old in old {
@@ -214,8 +219,8 @@ impl LowRank {
                         *d = (*d - row[j] * row[j]).max(0.0);
                     }
                 }
-                Ok(())
-            })?;
+            },
+        );
         for &i in pivots {
             diagonal[i] = 0.0;
         }
@@ -223,6 +228,11 @@ impl LowRank {
         self.rank += m;
         Ok(())
     }
+}
+
+/// Pivots proposed in a round.
+fn proposals(n_samples: usize) -> usize {
+    (PANEL_BYTES / size_of::<f64>() / n_samples.max(1)).clamp(1, PROPOSALS)
 }
 
 fn transpose(a: &[f64], n_rows: usize, n_columns: usize) -> Vec<f64> {

@@ -142,7 +142,7 @@ impl System<'_> {
 impl System<'_> {
     /// Fails where pᵀ(RᵀKR + λI)p ≤ 0, for a p of the squared length given, is more than rounding can explain.
     fn accuse(&self, curvature: f64, square: f64) -> Result<(), Error> {
-        let trace = self.operator.diagonal().iter().sum();
+        let trace = self.operator.diagonal()?.iter().sum();
         let own = curvature / square - self.ridge;
         match clearly_negative(own, trace, self.operator.n_samples()) {
             Some(fault) => Err(Error::NotPositiveSemidefinite(fault)),

@@ -169,7 +169,7 @@ fn fly(expert: &Expert, predictor: &Predictor, start: &State) -> Result<Trajecto
     expert.try_fly(
         |signal| {
             let mut decision = vec![0.0; predictor.decision_dim()];
-            predictor.decide(signal, &mut scratch, &mut decision)?;
+            predictor.decide_one(signal, None, &mut scratch, &mut decision)?;
             Ok::<_, CliError>(decision)
         },
         start,

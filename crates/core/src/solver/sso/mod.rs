@@ -16,7 +16,7 @@ use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
 use crate::error::Error;
-use crate::operator::{KernelOperator, OperatorKind};
+use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Decided, Problem, Values};
 use crate::random::stream;
 use ndarray::{Array2, Axis};
@@ -30,12 +30,11 @@ const LEAST_TOL: f64 = 1e-18;
 /// Blocks over which neither gap nor objective has fallen before a run counts as stalled.
 const PATIENCE: usize = 50;
 
-/// Minimises (Q) block by block to `settings.tol`. `kind` says how K_SS is held.
+/// Minimises (Q) block by block to `settings.tol`.
 pub fn solve(
     problem: &Problem,
     operator: &dyn KernelOperator,
     settings: &SsoSettings,
-    kind: OperatorKind,
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
@@ -48,7 +47,6 @@ pub fn solve(
         problem,
         operator,
         settings,
-        kind,
         seed,
         responses: problem.responses(Array2::zeros(shape).view())?,
         coefficients: Array2::zeros(shape),
@@ -72,7 +70,6 @@ struct Sso<'a> {
     problem: &'a Problem,
     operator: &'a dyn KernelOperator,
     settings: &'a SsoSettings,
-    kind: OperatorKind,
     seed: u64,
     responses: Array2<f64>,
     coefficients: Array2<f64>,
@@ -283,7 +280,7 @@ impl Sso<'_> {
     ) -> Result<Option<Array2<f64>>, Error> {
         let pick = |a: &Array2<f64>| a.select(Axis(1), samples).as_standard_layout().into_owned();
         let (coefficients, desired) = (pick(&self.coefficients), pick(&self.desired));
-        let operator = self.operator.restrict(samples, self.kind)?;
+        let operator = self.operator.restrict(samples)?;
         let share = samples.len() as f64 / self.problem.n_samples() as f64;
         let mut inner = Array2::zeros(coefficients.dim());
         if coefficients.iter().any(|a| *a != 0.0) {

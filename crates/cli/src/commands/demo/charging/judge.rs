@@ -51,7 +51,7 @@ impl Learned {
     /// What each limit costs, in euros for a unit of the limit.
     fn prices(&self, nights: &[Night]) -> Result<Prices, CliError> {
         let g = self.predictor.desired(charging::signals(nights).view())?;
-        let mut prices = self.predictor.prices_in(g.view(), &charging::sets(nights)?)?;
+        let mut prices = self.predictor.prices(g.view(), &charging::sets(nights)?)?;
         prices.values.iter_mut().for_each(|value| *value *= self.wear);
         Ok(prices)
     }
@@ -124,7 +124,7 @@ impl Account {
         model: &Learned,
         g: &Array2<f64>,
     ) -> Result<Self, CliError> {
-        let plans = model.predictor.decisions_in(g.view(), &charging::sets(nights)?)?;
+        let plans = model.predictor.decide(g.view(), &charging::sets(nights)?)?;
         let own: Vec<f64> = (0..nights.len())
             .map(|i| model.cost(&nights[i], &g.row(i).to_vec(), &plans.row(i).to_vec()))
             .collect();

@@ -134,9 +134,9 @@ fn tomorrow(
     let nights = history.tomorrow_nights();
     let sets = predictor.sets(Some(&charging::constraints(&nights)?), nights.len())?;
     let wanted = predictor.desired(charging::signals(&nights).view())?;
-    let learned = predictor.decisions_in(wanted.view(), &sets)?;
+    let learned = predictor.decide(wanted.view(), &sets)?;
     write_decisions(&folder.join("decisions.csv"), learned.view())?;
-    let prices = predictor.prices_in(wanted.view(), &sets)?;
+    let prices = predictor.prices(wanted.view(), &sets)?;
     write(&folder.join("prices.csv"), tables::prices(&prices).as_bytes())?;
     let best = history.depot.best_plans(&nights)?;
     let plans = best.rows().into_iter().zip(learned.rows());

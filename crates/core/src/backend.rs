@@ -1,0 +1,138 @@
+//! Where kernel values live: a machine as a value that plans, builds operators and decides on batches.
+//!
+//! Enters: features and a kernel, or a model. Leaves: a [`KernelOperator`] for the solvers, a [`BatchPredictor`] for a predictor.
+//! [`Host`], this machine's cores, is the default. Another machine is a crate of its own with an implementation of [`Backend`]; nothing
+//! here, in the solvers or in the plan knows its name. What it holds on a device or on other machines is its own to bound; what it
+//! holds in this process is what a plan counts.
+
+use crate::error::Error;
+use crate::kernel::Kernel;
+use crate::model::Model;
+use crate::operator::{
+    HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision,
+};
+use crate::predict::BatchPredictor;
+use ndarray::{Array2, ArrayView2};
+use std::fmt::Debug;
+use std::time::Instant;
+
+/// How K is held, and in which precision it is multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Storage {
+    /// All of K.
+    pub kind: OperatorKind,
+    /// The matrices of some of the samples, for solvers that work block by block.
+    pub blocks: OperatorKind,
+    /// Of kernel values while iterating.
+    pub precision: Precision,
+    /// What kernel values of exact products may be off by on average: [`accuracy_for`](crate::operator::accuracy_for) says what a certificate needs. Whatever
+    /// they are off by, the operator tells ([`KernelOperator::rounding`]).
+    pub accuracy: f64,
+}
+
+impl Storage {
+    /// K and its parts held alike.
+    pub fn new(kind: OperatorKind, precision: Precision) -> Self {
+        Self { kind, blocks: kind, precision, accuracy: ORDINARY_ACCURACY }
+    }
+}
+
+/// A machine that multiplies with kernel matrices. Failures of its own are [`Error::Backend`] with its name.
+pub trait Backend: Debug + Send + Sync {
+    /// As messages name it.
+    fn name(&self) -> &str;
+
+    /// Whether it can hold the matrix of `n_samples` like this: it has the kernel, the kind and the precision, and room of its own.
+    fn offers(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> bool;
+
+    /// Bytes of this process that its operator holds.
+    fn operator_bytes(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> u64;
+
+    /// Bytes of this process that a product with `n_vectors` vectors takes while it runs.
+    fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64;
+
+    /// The kernel matrix of `features` (n_samples × n_features), held as planned. Features may be dropped when this returns.
+    fn operator(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error>;
+
+    /// What computes the desired decisions of batches; none where the host's own way is best.
+    fn batch_predictor(&self, _model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
+        Ok(None)
+    }
+
+    /// Seconds of a product of `n_vectors` vectors with the matrix of `n_samples`, by trying the samples given and scaling with N².
+    fn product_seconds(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+        (n_samples, n_vectors): (usize, usize),
+    ) -> Result<f64, Error> {
+        let operator = self.operator(features, kernel, storage)?;
+        let v = Array2::from_elem((n_vectors, features.nrows()), 1.0);
+        let mut out = Array2::zeros(v.dim());
+        let start = Instant::now();
+        operator.apply(v.view(), out.view_mut())?;
+        let scale = (n_samples as f64 / features.nrows() as f64).powi(2);
+        Ok(scale * start.elapsed().as_secs_f64())
+    }
+}
+
+/// This machine's memory and cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host;
+
+impl Backend for Host {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn offers(&self, kernel: &Kernel, _: usize, _: usize, storage: Storage) -> bool {
+        let compact = OperatorKind::Compact;
+        // Sixteen bits hold values in [0, 1] that were computed in f32.
+        (storage.kind != compact && storage.blocks != compact)
+            || (kernel.is_fraction() && storage.precision == Precision::F32)
+    }
+
+    fn operator_bytes(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> u64 {
+        HostOperator::bytes(kernel, n_samples, n_features, storage.precision, storage.kind)
+    }
+
+    fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64 {
+        HostOperator::product_bytes(n_samples, n_vectors)
+    }
+
+    fn operator(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        let Storage { kind, blocks, precision, accuracy } = storage;
+        let operator =
+            HostOperator::with_accuracy(features, kernel.clone(), precision, kind, accuracy)?;
+        Ok(Box::new(operator.with_blocks(blocks)))
+    }
+}
