@@ -2,6 +2,7 @@
 //! what a device that is lost, or a worker that dies, looks like to a fit.
 
 use argwhy::core::backend::{Host, Storage};
+use argwhy::core::decision_set::Infeasible;
 use argwhy::core::operator::{KernelOperator, OperatorKind, Precision};
 use argwhy::core::precond::{LowRank, RankLimits};
 use argwhy::core::predict::BatchPredictor;
@@ -204,11 +205,12 @@ fn fits() -> Vec<(&'static str, FitSettings, Dataset)> {
         .with_inequalities(Array2::from_elem((1, 2), 1.0), Array1::from_elem(1, 0.9))
         .unwrap();
     let sso = FitSettings { solver: SolverKind::Sso, ..settings() };
+    let clipped = FitSettings { infeasible: Infeasible::Clip, ..settings() };
     let theta = FitSettings { theta: ThetaChoice::Learn, ..settings() };
     vec![
         ("factorised", settings(), data(120)),
         ("weighted", settings(), data(120).with_weights(weights).unwrap()),
-        ("low rank", settings(), data(160).with_constraints(sum_limit).unwrap()),
+        ("low rank", clipped, data(160).with_constraints(sum_limit).unwrap()),
         ("blocks", sso, data(120)),
         ("theta", theta, data(60)),
     ]
@@ -239,7 +241,7 @@ fn a_lost_backend_ends_a_fit_with_an_error_that_names_it() {
         let whole = Flaky::failing_at(0);
         fit(&settings, &data, Arc::clone(&whole)).unwrap();
         let calls = whole.calls();
-        for fails_at in (1..=calls).step_by((calls / 40).max(1)) {
+        for fails_at in (1..=calls).step_by((calls / 15).max(1)) {
             let error = fit(&settings, &data, Flaky::failing_at(fails_at)).err();
             let error = error.unwrap_or_else(|| panic!("{name}: call {fails_at} of {calls}"));
             assert!(matches!(error, Error::Core(CoreError::Backend { .. })), "{name}: {error}");
