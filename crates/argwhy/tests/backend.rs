@@ -120,6 +120,10 @@ impl KernelOperator for Watched {
         self.ask()?.diagonal()
     }
 
+    fn rounding(&self) -> Result<Vec<f64>, CoreError> {
+        self.ask()?.rounding()
+    }
+
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), CoreError> {
         self.ask()?.apply(v, out)
     }

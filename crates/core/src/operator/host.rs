@@ -199,8 +199,8 @@ impl KernelOperator for HostOperator {
         Ok(())
     }
 
-    fn rounding(&self) -> Vec<f64> {
-        self.rounding.clone()
+    fn rounding(&self) -> Result<Vec<f64>, Error> {
+        Ok(self.rounding.clone())
     }
 
     fn exact(&self) -> &dyn KernelOperator {

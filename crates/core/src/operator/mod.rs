@@ -46,7 +46,7 @@ pub trait KernelOperator: Send + Sync {
     fn diagonal(&self) -> Result<Vec<f64>, Error>;
 
     /// How far an exact product can be off: entry i of v·K by r_i Σ_j r_j |v_j| at most, for the r returned.
-    fn rounding(&self) -> Vec<f64>;
+    fn rounding(&self) -> Result<Vec<f64>, Error>;
 
     /// out = v·K with the kernel in working precision.
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;

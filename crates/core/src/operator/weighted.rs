@@ -83,13 +83,13 @@ impl KernelOperator for Weighted<'_> {
         Ok(diagonal)
     }
 
-    fn rounding(&self) -> Vec<f64> {
-        let mut rounding = self.operator().rounding();
+    fn rounding(&self) -> Result<Vec<f64>, Error> {
+        let mut rounding = self.operator().rounding()?;
         if let Some(Weights { roots, .. }) = &self.weights {
             // Factors before and after, and four units more for multiplying with them, of at least thirty.
             rounding.iter_mut().zip(&**roots).for_each(|(r, root)| *r *= 1.1 * root);
         }
-        rounding
+        Ok(rounding)
     }
 
     fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {

@@ -88,7 +88,8 @@ impl Problem {
         let values = Values::below(primal, self.gaps_apart(&apart, &desired, y));
         // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
         let snapped = &responses - y - &apart;
-        let rounding = self.rounding(operator, (&coefficients, &desired), &decided, &apart, &snapped);
+        let rounding =
+            self.rounding(operator, (&coefficients, &desired), &decided, &apart, &snapped)?;
         let objective = self.objective(&responses, &coefficients, &desired);
         let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
         Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
@@ -124,7 +125,7 @@ impl Problem {
         } else {
             let mut image = Array2::zeros(difference.dim());
             operator.exact().apply(difference.view(), image.view_mut())?;
-            let off = self.product_error(operator, &difference);
+            let off = self.product_error(operator, &difference)?;
             let errors = self.squared_norms(&difference.mapv(f64::abs), &off);
             let terms = self.squared_norms(&difference, &image);
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
@@ -133,7 +134,8 @@ impl Problem {
         let gap: Vec<f64> = gap.into_iter().zip(distances).map(|(gap, d)| gap + d).collect();
         let primal = self.primals(&coefficients, &desired, y);
         let none = Array2::zeros(apart.dim());
-        let rounding = self.rounding(operator, (&coefficients, &desired), &decided, &apart, &none);
+        let rounding =
+            self.rounding(operator, (&coefficients, &desired), &decided, &apart, &none)?;
         let values = Values::below(primal, gap);
         // (Q) belongs to the responses.
         let objective = certified.certificate.objective;
@@ -207,15 +209,19 @@ impl Problem {
     }
 
     /// How far each entry of an exact product with `v` can be off.
-    fn product_error(&self, operator: &dyn KernelOperator, v: &Array2<f64>) -> Array2<f64> {
-        let r = operator.exact().rounding();
+    fn product_error(
+        &self,
+        operator: &dyn KernelOperator,
+        v: &Array2<f64>,
+    ) -> Result<Array2<f64>, Error> {
+        let r = operator.exact().rounding()?;
         let n = v.ncols();
         let mut off = Array2::zeros(v.dim());
         for (v, mut off) in v.rows().into_iter().zip(off.rows_mut()) {
             let sum = sum_over(n, |i| r[i] * v[i].abs());
             off.iter_mut().zip(&r).for_each(|(off, r)| *off = r * sum);
         }
-        off
+        Ok(off)
     }
 
     /// What rounding may have hidden at coefficients with their desired decisions. `apart`: x − y as it was measured; `snapped`:
@@ -227,11 +233,11 @@ impl Problem {
         decided: &Decided,
         apart: &Array2<f64>,
         snapped: &Array2<f64>,
-    ) -> Rounding {
-        let off = self.product_error(operator, coefficients);
+    ) -> Result<Rounding, Error> {
+        let off = self.product_error(operator, coefficients)?;
         let mut rounding = self.rounding_of(&off, coefficients, apart, (desired, decided));
         // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K of that, by s_i ≤ r_i/√(3u).
-        let r = operator.exact().rounding();
+        let r = operator.exact().rounding()?;
         let (n, ridge) = (self.n_samples(), self.ridge());
         let rows = coefficients.rows().into_iter().zip(snapped.rows()).map(|(a, snapped)| {
             let size = |i: usize| 8.0 * UNIT * a[i].abs() + snapped[i].abs() / ridge;
@@ -240,7 +246,7 @@ impl Problem {
         });
         let own = self.groups.sum(rows);
         rounding.gap.iter_mut().zip(own).for_each(|(gap, own)| *gap += own);
-        rounding
+        Ok(rounding)
     }
 
     /// The same for desired decisions that are off by `off`: 2E‖x − y‖ + 2E² for every sample, and the doubt of its quadratic program.
