@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
+use crate::sources::{DataSources, to_stored};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -13,6 +14,7 @@ use argwhy_core::solver::{
     Iteration, NewtonSettings, Observer, Outcome, Path as SolverPath, SsoSettings, Status, primal,
     sso, theta,
 };
+use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
@@ -38,6 +40,8 @@ pub struct Fit {
     pub outside: Outside,
     /// Rows of the data the model was trained on, in order.
     pub rows: Vec<usize>,
+    /// Where the data came from, to be kept with the model; whoever loaded it knows more than that there were constraints.
+    pub sources: DataSources,
     settings: FitSettings,
 }
 
@@ -129,7 +133,7 @@ impl Pipeline {
             return Err(Error::Core(argwhy_core::Error::Setting {
                 name: "path",
                 found: "together with primal, sso or a learned theta".to_owned(),
-                allowed: "for --solver newton, --theta identity, without --primal; fit those one regularization at a time",
+                allowed: "for {solver newton}, {theta identity}, without {primal}; fit those one regularization at a time",
             }));
         }
         of_one.with_threads(|| {
@@ -155,19 +159,6 @@ impl Pipeline {
     fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;
         let (rows, weights) = samples(data, ranges)?;
-        let mut recorded = settings.clone();
-        recorded.constraints |= data.constraints().is_some();
-        if settings.wants_constraints() && data.constraints().is_none() {
-            return Err(Error::Core(argwhy_core::Error::Setting {
-                name: "constraints",
-                found: "asked for, but the data set has none".to_owned(),
-                allowed: "true for a data set with constraints",
-            }));
-        }
-        if settings.weights.is_some() && data.weights().is_none() {
-            let what = "weights are asked for, but the data set has none".to_owned();
-            return Err(Error::Core(argwhy_core::Error::Weights { what }));
-        }
         let mut decisions = data.decisions().select(Axis(0), &rows);
         let set = settings.decision_set(decisions.ncols())?;
         let given = data.constraints().map(|given| given.select(&rows));
@@ -200,7 +191,7 @@ impl Pipeline {
             learns_theta,
         };
         let constrained = given.is_some();
-        Ok(Task { problem, set, constrained, sizes, outside, rows, weights, recorded })
+        Ok(Task { problem, set, constrained, sizes, outside, rows, weights })
     }
 
     /// A fit for each regularization of `path`.
@@ -214,7 +205,7 @@ impl Pipeline {
         each: &mut dyn FnMut(Fit) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let settings = &self.settings;
-        let Task { mut problem, set, constrained, sizes, outside, rows, weights, recorded } = task;
+        let Task { mut problem, set, constrained, sizes, outside, rows, weights } = task;
         let mut plan = Plan::new(settings, sizes)?;
         check_machine(&plan)?;
         let features =
@@ -268,8 +259,9 @@ impl Pipeline {
             };
             let mut model = Model::from_outcome(&problem, &outcome, parts);
             model.record.peak_memory_bytes = peak_memory_bytes();
-            let settings = FitSettings { regularization: k, ..recorded.clone() };
-            each(Fit { model, outcome, plan, outside, rows: rows.clone(), settings })?;
+            let settings = FitSettings { regularization: k, ..settings.clone() };
+            let (rows, sources) = (rows.clone(), sources_of(constrained));
+            each(Fit { model, outcome, plan, outside, rows, sources, settings })?;
             if interrupted {
                 break;
             }
@@ -321,8 +313,11 @@ struct Task {
     outside: Outside,
     rows: Vec<usize>,
     weights: Option<Vec<f64>>,
-    /// The settings to keep with the model.
-    recorded: FitSettings,
+}
+
+/// What a fit itself knows of where its data came from.
+fn sources_of(constrained: bool) -> DataSources {
+    DataSources { constraints: constrained, ..DataSources::default() }
 }
 
 impl Pipeline {
@@ -335,7 +330,7 @@ impl Pipeline {
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows, recorded, .. } = task;
+        let Task { problem, set, constrained, sizes, outside, rows, .. } = task;
         let plan = Plan::primal(settings, sizes)?;
         check_machine(&plan)?;
         let features =
@@ -352,7 +347,8 @@ impl Pipeline {
             Parts { features, kernel, set, constrained, signals: data.signals(), rows: &[] };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
-        Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
+        let (sources, settings) = (sources_of(constrained), settings.clone());
+        Ok(Fit { model, outcome, plan, outside, rows, sources, settings })
     }
 }
 
@@ -374,20 +370,21 @@ impl Fit {
         if let Some(kernel) = self.model.kernel.custom_part() {
             return Err(Error::CustomKernel { name: kernel.name().to_owned() });
         }
-        let settings = serde_json::to_value(&self.settings)
-            .map_err(|e| Error::Settings { why: e.to_string() })?;
-        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)
+        let stored = to_stored(&self.settings, &self.sources)?;
+        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
     }
 
-    /// Why the solver stopped, in words, with what to change where it stopped short.
-    pub fn verdict(&self) -> &'static str {
-        match self.outcome.status {
+    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
+    pub fn verdict(&self) -> Worded<'static> {
+        Worded(match self.outcome.status {
             Status::Solved => "solved",
-            Status::MaxIterations => "stopped at the step limit (raise --max-iterations)",
-            Status::TimeLimit => "stopped at the time limit (raise --time-limit)",
+            Status::MaxIterations => "stopped at the step limit (raise {max_iterations})",
+            Status::TimeLimit => "stopped at the time limit (raise {time_limit})",
             Status::Interrupted => "interrupted",
-            Status::Stalled => "stalled: no step closes the gap further (try a larger --tol or -k)",
-        }
+            Status::Stalled => {
+                "stalled: no step closes the gap further (try a larger {tol} or {regularization})"
+            }
+        })
     }
 
     /// The settings of the fit.
@@ -402,29 +399,15 @@ mod tests {
     use ndarray::{Array2, array};
 
     #[test]
-    fn settings_and_data_agree_about_constraints_and_weights() {
+    fn what_was_in_force_is_recorded_whoever_asked_for_it() {
         let wave = |i: usize, j: usize| ((i * 3 + j) as f64 * 0.7).sin();
-        let plain = || {
-            let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
-            let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
-            Dataset::new(signals, decisions).unwrap()
-        };
-        let refused = |settings: FitSettings| {
-            Pipeline::new(settings).unwrap().fit(&plain()).unwrap_err().to_string()
-        };
-        let default = FitSettings::default;
-        for settings in [
-            FitSettings { constraints: true, ..default() },
-            FitSettings { matrix: Some("m.csv".into()), ..default() },
-        ] {
-            assert!(refused(settings).contains("the data set has none"));
-        }
-        let weighted = FitSettings { weights: Some("w".to_owned()), ..default() };
-        assert!(refused(weighted).contains("weights"));
+        let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
+        let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
+        let data = Dataset::new(signals, decisions).unwrap();
+        let pipeline = Pipeline::new(FitSettings::default()).unwrap();
+        assert!(!pipeline.fit(&data).unwrap().sources.constraints);
         let given = Constraints::new().with_inequalities(array![[1.0]], array![9.0]).unwrap();
-        let data = plain().with_constraints(given).unwrap();
-        let fit = Pipeline::new(default()).unwrap().fit(&data).unwrap();
-        // What was in force is recorded, whoever asked for it.
-        assert!(fit.settings().constraints && fit.model.constrained);
+        let fit = pipeline.fit(&data.with_constraints(given).unwrap()).unwrap();
+        assert!(fit.sources.constraints && fit.model.constrained);
     }
 }

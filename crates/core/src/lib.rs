@@ -39,6 +39,8 @@ pub mod predict;
 
 pub mod metrics;
 
+pub mod wording;
+
 pub use dataset::{Constraints, Dataset};
 pub use decision_set::DecisionSet;
 pub use error::Error;
