@@ -1,6 +1,7 @@
 """Data and tools that tests share. Data is made here: nothing is read from outside the repository."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,11 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def words(text):
+    """A message without what tells the command's spelling of settings from Python's: `--infeasible clip`, `infeasible="clip"`."""
+    return re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
 
 
 @pytest.fixture(scope="session")

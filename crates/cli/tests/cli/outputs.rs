@@ -22,7 +22,7 @@ fn a_refused_fit_leaves_the_old_trace() {
         "fit data.csv -o m.argwhy --trace t.jsonl --bounds=-1,1 --memory=1MiB",
         "fit data.csv -o m.argwhy --trace t.jsonl --bounds=-1,1 --length-scales=1,2",
         "fit data.csv -o m.argwhy --trace t.jsonl --bounds=-1,1 --solver=sso --block=21",
-        "fit data.csv -o m.argwhy --trace t.jsonl --bounds=-1,1 --solver=sso --warm-up=21",
+        "fit data.csv -o m.argwhy --trace t.jsonl --bounds=-1,1 --solver=sso --warm-up=21 -q",
     ] {
         folder.refused(args.split(' '));
         assert_eq!(folder.text("t.jsonl"), OLD, "{args}");
