@@ -78,7 +78,8 @@ impl FitSettings {
 /// Anything that has the names `known` from a table; the first entry that is wrong is named.
 pub fn read_table<T: DeserializeOwned>(table: &Table, known: &[String]) -> Result<T, TableError> {
     let whole = |table: Table| {
-        Value::Table(table).try_into::<T>().map_err(|e: toml::de::Error| e.message().to_owned())
+        let read = Value::Table(table).try_into::<T>();
+        read.map_err(|e: toml::de::Error| for_people(e.message()))
     };
     for (name, value) in table {
         if !known.contains(name) {
@@ -95,6 +96,21 @@ pub fn read_table<T: DeserializeOwned>(table: &Table, known: &[String]) -> Resul
         why: Some(why),
         known: Vec::new(),
     })
+}
+
+/// What a reader expected, in words that are not Rust's.
+fn for_people(message: &str) -> String {
+    let mut message = message.to_owned();
+    for (of_rust, plain) in [
+        ("expected usize", "expected a whole number, zero or more"),
+        ("expected u64", "expected a whole number, zero or more"),
+        ("expected u32", "expected a whole number, zero or more"),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+    ] {
+        message = message.replace(of_rust, plain);
+    }
+    message
 }
 
 /// A value from the command line: a number where the text is one, else the text itself.
