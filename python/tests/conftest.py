@@ -11,9 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def words(text):
+@pytest.fixture(scope="session")
+def plain():
     """A message without what tells the command's spelling of settings from Python's: `--infeasible clip`, `infeasible="clip"`."""
-    return re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
+    return lambda text: re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
 
 
 @pytest.fixture(scope="session")

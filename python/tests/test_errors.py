@@ -6,8 +6,6 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import words as plain
-
 import argwhy
 from argwhy import DataError, KernelInverseOptimizer, ModelFileError, datasets
 
@@ -19,7 +17,7 @@ def fit_words(command, tmp_path, options=(), **arrays):
     return told.stderr
 
 
-def test_decisions_outside_their_limits(command, tmp_path, task):
+def test_decisions_outside_their_limits(command, tmp_path, task, plain):
     signals, decisions = task
     words = fit_words(command, tmp_path, ["--bounds=-0.5,0.5"], signals=signals, decisions=decisions)
     with pytest.raises(DataError) as raised:
@@ -80,7 +78,7 @@ def every_file(tmp_path):
     return [tmp_path / "missing.npz", *sorted(path for path in tmp_path.iterdir())]
 
 
-def test_every_bad_file(command, tmp_path):
+def test_every_bad_file(command, tmp_path, plain):
     files = every_file(tmp_path)
     assert len(files) == 13
     for path in files:
