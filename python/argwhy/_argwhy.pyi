@@ -1,6 +1,6 @@
 """The compiled half. Arrays are float64 or float32, aligned, in this machine's byte order."""
 
-from typing import Any, TypedDict, final, type_check_only
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,40 +9,8 @@ from .typing import FloatArray, Parameters
 
 __version__: str
 
-@type_check_only
-class Defaults(TypedDict):
-    features: str
-    normalize: str
-    clip: float
-    kernel: str
-    gamma: str | float
-    degree: int | None
-    offset: float | None
-    length_scales: tuple[float, ...] | None
-    intercept: bool
-    primal: bool
-    bounds: tuple[float, ...] | None
-    lower: tuple[float, ...] | None
-    upper: tuple[float, ...] | None
-    unbounded: bool
-    infeasible: str
-    regularization: float
-    solver: str
-    tol: float
-    max_iterations: int | None
-    theta: str
-    time_limit: float | None
-    block: str
-    selection: str
-    warm_up: int | None
-    init: str
-    memory: str | int
-    threads: int | None
-    precision: str
-    operator: str
-    seed: int
-
-def defaults() -> Defaults: ...
+def defaults() -> Parameters: ...
+def resolved(parameters: Parameters) -> Parameters: ...
 
 @final
 class Iteration:

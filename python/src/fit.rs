@@ -64,16 +64,17 @@ pub fn fit(
         (Err(_), Some(stopped)) => return Err(stopped),
         (Err(error), None) => return Err(error),
     };
-    let verdict = PyString::new(py, fit.verdict()).unbind();
+    let verdict = PyString::new(py, &fit.verdict().to_string()).unbind();
     let plan = json(py, &fit.plan)?.unbind();
     let outside = json(py, &fit.outside)?.unbind();
+    let settings = fit.settings().clone();
     Ok(Fit {
         history: history(py, &steps)?.unbind(),
         plan,
         outside,
         verdict,
         interruption: interruption.map(|error| error.into_value(py).into_any()),
-        model: Py::new(py, Model::new(fit.settings().clone(), fit.model)?)?,
+        model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
     })
 }
 

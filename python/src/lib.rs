@@ -34,7 +34,7 @@ mod _argwhy {
     #[pymodule_export]
     use crate::progress::Iteration;
     #[pymodule_export]
-    use crate::settings::defaults;
+    use crate::settings::{defaults, resolved};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -12,7 +12,8 @@ use argwhy::core::metrics;
 use argwhy::core::model::Model as Core;
 use argwhy::core::predict::Scratch;
 use argwhy::io::{StoredModel, decode_model, encode_model, save_model};
-use argwhy::{FitSettings, Predictor};
+use argwhy::sources::{from_stored, to_stored};
+use argwhy::{DataSources, FitSettings, Predictor};
 use ndarray::Array2;
 use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyRuntimeError;
@@ -37,10 +38,9 @@ pub struct Model {
 
 impl Model {
     /// From a fit.
-    pub fn new(settings: FitSettings, core: Core) -> PyResult<Self> {
-        let stored =
-            serde_json::to_value(&settings).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
-        Ok(Self::with(core, settings, stored))
+    pub fn new((settings, sources): (&FitSettings, &DataSources), core: Core) -> PyResult<Self> {
+        let stored = to_stored(settings, sources).map_err(told)?;
+        Ok(Self::with(core, settings.clone(), stored))
     }
 
     fn with(core: Core, settings: FitSettings, stored: serde_json::Value) -> Self {
@@ -50,8 +50,7 @@ impl Model {
     }
 
     fn from_stored(stored: StoredModel) -> Result<Self, String> {
-        let settings =
-            serde_json::from_value(stored.settings.clone()).map_err(|e| e.to_string())?;
+        let (settings, _) = from_stored(&stored.settings).map_err(|e| e.to_string())?;
         Ok(Self::with(stored.model, settings, stored.settings))
     }
 

@@ -1,17 +1,14 @@
-//! Parameters of the estimator as settings of a fit, through the reader of the config file.
+//! Parameters of the estimator as settings of a fit, through the tables of the config file and the command line.
 //!
 //! Python says `max_iterations`, the config file `max-iterations`; nothing else differs. `None` is a setting that is not mentioned.
 
 use argwhy::FitSettings;
-use argwhy::settings::Numbers;
+use argwhy::settings::{Numbers, Table, TableError, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
-use toml::{Table, Value};
 
-/// What comes with the data, as arguments of `fit`, and is no parameter of an estimator.
-const WITH_DATA: [&str; 4] = ["constraints", "matrix", "matrix-eq", "weights"];
 /// Lists inside lists nobody means; a list that contains itself has no end.
 const MAX_DEPTH: usize = 8;
 
@@ -19,6 +16,15 @@ const MAX_DEPTH: usize = 8;
 #[pyfunction]
 pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     parameters(py, &FitSettings::default())
+}
+
+/// Every parameter as a fit would take it: what is given, defaults for the rest.
+#[pyfunction]
+pub fn resolved<'py>(
+    py: Python<'py>,
+    parameters: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    self::parameters(py, &settings(parameters)?)
 }
 
 /// Settings as parameters.
@@ -35,9 +41,6 @@ pub fn parameters<'py>(py: Python<'py>, settings: &FitSettings) -> PyResult<Boun
         ("length-scales", &settings.length_scales),
     ];
     for (name, value) in &stored {
-        if WITH_DATA.contains(&name.as_str()) {
-            continue;
-        }
         let list =
             lists.iter().find(|(list, _)| list == name).and_then(|(_, value)| value.as_ref());
         let value = match (list, name.as_str()) {
@@ -92,26 +95,23 @@ pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
         let name: String = name.extract()?;
         if !value.is_none() {
             let value = toml_value(&name, &value, 0)?;
-            // Each on its own first, so that a message names its parameter.
-            let key = name.replace('_', "-");
-            let mut alone = Table::new();
-            alone.insert(key.clone(), value.clone());
-            FitSettings::deserialize_from(alone)
-                .map_err(|why| PyValueError::new_err(format!("{name}: {why}")))?;
-            table.insert(key, value);
+            table.insert(name.replace('_', "-"), value);
         }
     }
-    FitSettings::deserialize_from(table).map_err(PyValueError::new_err)
+    FitSettings::from_table(&table).map_err(|error| {
+        let (name, known) = (python_name(&error.name), error.known.iter());
+        PyValueError::new_err(match &error.why {
+            Some(why) => format!("{name}: {why}"),
+            None => {
+                let known: Vec<String> = known.map(|name| python_name(name)).collect();
+                TableError { name, known, ..error }.to_string()
+            }
+        })
+    })
 }
 
-trait DeserializeFrom: Sized {
-    fn deserialize_from(table: Table) -> Result<Self, String>;
-}
-
-impl DeserializeFrom for FitSettings {
-    fn deserialize_from(table: Table) -> Result<Self, String> {
-        Value::Table(table).try_into().map_err(|e: toml::de::Error| e.message().to_owned())
-    }
+fn python_name(name: &str) -> String {
+    name.replace('-', "_")
 }
 
 fn toml_value(name: &str, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {

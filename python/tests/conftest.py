@@ -1,6 +1,7 @@
 """Data and tools that tests share. Data is made here: nothing is read from outside the repository."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,12 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def plain():
+    """A message without what tells the command's spelling of settings from Python's: `--infeasible clip`, `infeasible="clip"`."""
+    return lambda text: re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 //! Whatever can go wrong between a file and a model.
 
+use argwhy_core::wording::Spelling;
+use std::fmt;
 use thiserror::Error;
 
-/// An error of any stage, in the words of that stage.
+/// An error of any stage, in the words of that stage. `{}` names settings as in Rust and Python, `{:#}` as the command's flags.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,7 +26,7 @@ pub enum Error {
         n_rows: usize,
     },
     /// Threads could not be started.
-    #[error("cannot start {n_threads} threads ({why}); use a smaller --threads")]
+    #[error(fmt = threads)]
     Threads {
         /// As many as were asked for; 0 is one a core.
         n_threads: usize,
@@ -32,9 +34,7 @@ pub enum Error {
         why: String,
     },
     /// The plan keeps its limit, but the machine has less.
-    #[error(
-        "the fit would take {needed} of memory, but this machine has {reachable} left; lower --memory"
-    )]
+    #[error(fmt = machine)]
     Machine {
         /// What the plan takes, as text.
         needed: String,
@@ -56,4 +56,18 @@ pub enum Error {
         /// What was seen.
         why: String,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn threads(n_threads: &usize, why: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let threads = Spelling::of(f).setting("threads");
+    write!(f, "cannot start {n_threads} threads ({why}); use a smaller {threads}")
+}
+
+fn machine(needed: &str, reachable: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let memory = Spelling::of(f).setting("memory");
+    write!(
+        f,
+        "the fit would take {needed} of memory, but this machine has {reachable} left; lower {memory}"
+    )
 }

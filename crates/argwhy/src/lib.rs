@@ -30,6 +30,7 @@ pub mod machine;
 pub mod pipeline;
 pub mod plan;
 pub mod settings;
+pub mod sources;
 
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
@@ -38,3 +39,4 @@ pub use error::Error;
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
 pub use settings::FitSettings;
+pub use sources::DataSources;

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
+use crate::sources::{DataSources, to_stored};
 use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
@@ -13,6 +14,7 @@ use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
     Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal, sso, theta,
 };
+use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use ndarray::{Axis, s};
 use std::ops::{ControlFlow, Range};
@@ -40,6 +42,8 @@ pub struct Fit {
     pub outside: Outside,
     /// Rows of the data the model was trained on, in order.
     pub rows: Vec<usize>,
+    /// Where the data came from, to be kept with the model; whoever loaded it knows more than that there were constraints.
+    pub sources: DataSources,
     settings: FitSettings,
 }
 
@@ -139,7 +143,7 @@ impl Pipeline {
             return Err(Error::Core(argwhy_core::Error::Setting {
                 name: "path",
                 found: "together with primal, sso or a learned theta".to_owned(),
-                allowed: "for --solver newton, --theta identity, without --primal; fit those one regularization at a time",
+                allowed: "for {solver newton}, {theta identity}, without {primal}; fit those one regularization at a time",
             }));
         }
         of_one.with_threads(|| {
@@ -160,19 +164,6 @@ impl Pipeline {
     fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;
         let (rows, weights) = samples(data, ranges)?;
-        let mut recorded = settings.clone();
-        recorded.constraints |= data.constraints().is_some();
-        if settings.wants_constraints() && data.constraints().is_none() {
-            return Err(Error::Core(argwhy_core::Error::Setting {
-                name: "constraints",
-                found: "asked for, but the data set has none".to_owned(),
-                allowed: "true for a data set with constraints",
-            }));
-        }
-        if settings.weights.is_some() && data.weights().is_none() {
-            let what = "weights are asked for, but the data set has none".to_owned();
-            return Err(Error::Core(argwhy_core::Error::Weights { what }));
-        }
         let mut decisions = data.decisions().select(Axis(0), &rows);
         let set = settings.decision_set(decisions.ncols())?;
         let given = data.constraints().map(|given| given.select(&rows));
@@ -205,7 +196,7 @@ impl Pipeline {
             learns_theta,
         };
         let constrained = given.is_some();
-        Ok(Task { problem, set, constrained, sizes, outside, rows, recorded })
+        Ok(Task { problem, set, constrained, sizes, outside, rows })
     }
 
     /// A fit for each of `regularizations`, of which there is one unless the solver is Newton's with θ_uu = I.
@@ -219,7 +210,7 @@ impl Pipeline {
         each: &mut dyn FnMut(Fit) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows, recorded } = task;
+        let Task { problem, set, constrained, sizes, outside, rows } = task;
         let backend = self.backend.as_ref();
         let mut plan = Plan::new(settings, sizes, backend)?;
         check_machine(&plan)?;
@@ -257,8 +248,9 @@ impl Pipeline {
             let mut model = Model::from_outcome(problem, &outcome, parts);
             model.record.peak_memory_bytes = peak_memory_bytes();
             let settings =
-                FitSettings { regularization: problem.regularization(), ..recorded.clone() };
-            each(Fit { model, outcome, plan, outside, rows: rows.clone(), settings })?;
+                FitSettings { regularization: problem.regularization(), ..settings.clone() };
+            let (rows, sources) = (rows.clone(), sources_of(constrained));
+            each(Fit { model, outcome, plan, outside, rows, sources, settings })?;
             start = Instant::now();
             Ok(())
         };
@@ -321,8 +313,11 @@ struct Task {
     sizes: Sizes,
     outside: Outside,
     rows: Vec<usize>,
-    /// The settings to keep with the model.
-    recorded: FitSettings,
+}
+
+/// What a fit itself knows of where its data came from.
+fn sources_of(constrained: bool) -> DataSources {
+    DataSources { constraints: constrained, ..DataSources::default() }
 }
 
 impl Pipeline {
@@ -335,7 +330,7 @@ impl Pipeline {
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
         let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows, recorded } = task;
+        let Task { problem, set, constrained, sizes, outside, rows } = task;
         let plan = Plan::primal(settings, sizes)?;
         check_machine(&plan)?;
         let features =
@@ -352,7 +347,8 @@ impl Pipeline {
             Parts { features, kernel, set, constrained, signals: data.signals(), rows: &[] };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
-        Ok(Fit { model, outcome, plan, outside, rows, settings: recorded })
+        let (sources, settings) = (sources_of(constrained), settings.clone());
+        Ok(Fit { model, outcome, plan, outside, rows, sources, settings })
     }
 }
 
@@ -374,26 +370,27 @@ impl Fit {
         if let Some(kernel) = self.model.kernel.custom_part() {
             return Err(Error::CustomKernel { name: kernel.name().to_owned() });
         }
-        let settings = serde_json::to_value(&self.settings)
-            .map_err(|e| Error::Settings { why: e.to_string() })?;
-        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &settings)?)
+        let stored = to_stored(&self.settings, &self.sources)?;
+        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
     }
 
-    /// Why the solver stopped, in words, with what to change where it stopped short.
-    pub fn verdict(&self) -> &'static str {
+    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
+    pub fn verdict(&self) -> Worded<'static> {
         let certificate = self.outcome.certified.certificate;
-        match self.outcome.status {
+        Worded(match self.outcome.status {
             // Half of the gap or more is what rounding may hide.
             Status::Stalled if 2.0 * certificate.rounding >= certificate.gap => {
                 "stalled: rounding in double precision may hide a gap of this size (normalise the signals, or try a smaller \
-                 --gamma, a larger -k or --tol)"
+                 {gamma}, a larger {regularization} or {tol})"
             }
             Status::Solved => "solved",
-            Status::MaxIterations => "stopped at the step limit (raise --max-iterations)",
-            Status::TimeLimit => "stopped at the time limit (raise --time-limit)",
+            Status::MaxIterations => "stopped at the step limit (raise {max_iterations})",
+            Status::TimeLimit => "stopped at the time limit (raise {time_limit})",
             Status::Interrupted => "interrupted",
-            Status::Stalled => "stalled: no step closes the gap further (try a larger --tol or -k)",
-        }
+            Status::Stalled => {
+                "stalled: no step closes the gap further (try a larger {tol} or {regularization})"
+            }
+        })
     }
 
     /// The settings of the fit.
@@ -408,29 +405,15 @@ mod tests {
     use ndarray::{Array2, array};
 
     #[test]
-    fn settings_and_data_agree_about_constraints_and_weights() {
+    fn what_was_in_force_is_recorded_whoever_asked_for_it() {
         let wave = |i: usize, j: usize| ((i * 3 + j) as f64 * 0.7).sin();
-        let plain = || {
-            let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
-            let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
-            Dataset::new(signals, decisions).unwrap()
-        };
-        let refused = |settings: FitSettings| {
-            Pipeline::new(settings).unwrap().fit(&plain()).unwrap_err().to_string()
-        };
-        let default = FitSettings::default;
-        for settings in [
-            FitSettings { constraints: true, ..default() },
-            FitSettings { matrix: Some("m.csv".into()), ..default() },
-        ] {
-            assert!(refused(settings).contains("the data set has none"));
-        }
-        let weighted = FitSettings { weights: Some("w".to_owned()), ..default() };
-        assert!(refused(weighted).contains("weights"));
+        let signals = Array2::from_shape_fn((20, 2), |(i, j)| wave(i, j));
+        let decisions = Array2::from_shape_fn((20, 1), |(i, _)| 0.5 * wave(i, 0));
+        let data = Dataset::new(signals, decisions).unwrap();
+        let pipeline = Pipeline::new(FitSettings::default()).unwrap();
+        assert!(!pipeline.fit(&data).unwrap().sources.constraints);
         let given = Constraints::new().with_inequalities(array![[1.0]], array![9.0]).unwrap();
-        let data = plain().with_constraints(given).unwrap();
-        let fit = Pipeline::new(default()).unwrap().fit(&data).unwrap();
-        // What was in force is recorded, whoever asked for it.
-        assert!(fit.settings().constraints && fit.model.constrained);
+        let fit = pipeline.fit(&data.with_constraints(given).unwrap()).unwrap();
+        assert!(fit.sources.constraints && fit.model.constrained);
     }
 }

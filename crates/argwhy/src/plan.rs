@@ -510,7 +510,7 @@ fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error>
     let block = sso.block.count(n_samples)?;
     let part = match sso.init {
         Initialization::WarmUp | Initialization::PaperWarmUp => {
-            n_samples.div_ceil(sso.warm_up.clamp(1, n_samples))
+            n_samples.div_ceil(sso.parts(n_samples))
         }
         Initialization::Expert | Initialization::Zero => 1,
     };

@@ -1,14 +1,17 @@
 //! Everything a fit can be told, with its defaults: the one place they live.
 //!
 //! Names are those of the command's options, of the config file and of the model file. Values that people write by hand
-//! (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them.
+//! (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them. Config file, command line and Python's keywords all
+//! arrive as tables (`table`), so that a setting added here is a setting of all three.
 
 mod kernel;
+mod table;
 mod values;
 
 pub use kernel::{
     DEFAULT_DEGREE, DEFAULT_OFFSET, KernelChoice, KernelExpression, KernelKind, Parameters,
 };
+pub use table::{LeftOut, Table, TableError, Value, merge, read_table, value_of};
 pub use values::{Block, Gamma, MemorySize, Numbers};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
@@ -18,7 +21,6 @@ use argwhy_core::solver::sso::{Initialization, Selection};
 use argwhy_core::solver::{NewtonSettings, PrimalSettings, SsoSettings};
 use argwhy_core::{Error, Kernel};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// Settings of a fit.
 #[allow(
@@ -56,14 +58,6 @@ pub struct FitSettings {
     pub upper: Option<Numbers>,
     /// Says that there are no limits on purpose.
     pub unbounded: bool,
-    /// Constraints come with the data, and will come with every signal that is to be decided on.
-    pub constraints: bool,
-    /// The file the M of all samples came from.
-    pub matrix: Option<PathBuf>,
-    /// The file the M_eq of all samples came from.
-    pub matrix_eq: Option<PathBuf>,
-    /// The key the samples' weights came from.
-    pub weights: Option<String>,
     /// What to do with decisions outside the limits.
     pub infeasible: Infeasible,
     /// k: the weight of simplicity.
@@ -95,6 +89,7 @@ pub struct FitSettings {
     /// Whether kernel values are kept.
     pub operator: OperatorChoice,
     /// Seed of everything random.
+    #[serde(deserialize_with = "values::whole")]
     pub seed: u64,
 }
 
@@ -117,10 +112,6 @@ impl Default for FitSettings {
             lower: None,
             upper: None,
             unbounded: false,
-            constraints: false,
-            matrix: None,
-            matrix_eq: None,
-            weights: None,
             infeasible: Infeasible::default(),
             regularization: 1e-6,
             solver: SolverKind::default(),
@@ -261,7 +252,7 @@ impl FitSettings {
             return setting(
                 "intercept",
                 "asked for with another kernel than linear",
-                "--kernel linear --intercept; in sums, add polynomial(degree=1, gamma=1, offset=1) in place of linear",
+                "{kernel linear} with {intercept}; in sums, add polynomial(degree=1, gamma=1, offset=1) in place of linear",
             );
         }
         if !self.primal {
@@ -271,35 +262,35 @@ impl FitSettings {
             return setting(
                 "primal",
                 "asked for with another kernel than linear",
-                "--kernel linear --primal; other kernels have no weights to solve for, so leave --primal out for them",
+                "{kernel linear} with {primal}; other kernels have no weights to solve for, so leave {primal} out for them",
             );
         }
         if self.solver == SolverKind::Sso {
             return setting(
                 "solver",
                 "sso, together with primal",
-                "newton: without coefficients of samples there are no blocks; leave out --primal or --solver sso",
+                "newton: without coefficients of samples there are no blocks; leave out {primal} or {solver sso}",
             );
         }
         if self.theta == ThetaChoice::Learn {
             return setting(
                 "theta",
                 "learn, together with primal",
-                "identity: theta_uu is learned in the dual only; leave out --primal or --theta learn",
+                "identity: theta_uu is learned in the dual only; leave out {primal} or {theta learn}",
             );
         }
         if self.operator != OperatorChoice::Auto {
             return setting(
                 "operator",
                 "given, together with primal",
-                "nothing: the primal has no kernel matrix; leave out --primal or --operator",
+                "nothing: the primal has no kernel matrix; leave out {primal} or {operator}",
             );
         }
         if self.length_scales.is_some() {
             return setting(
                 "length-scales",
                 "given, together with primal",
-                "nothing: scale the signals, or leave out --primal",
+                "nothing: scale the signals, or leave out {primal}",
             );
         }
         Ok(())
@@ -321,11 +312,6 @@ impl FitSettings {
         !said && !self.unbounded && !constrained
     }
 
-    /// Whether constraints come with the data, in any way.
-    pub fn wants_constraints(&self) -> bool {
-        self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()
-    }
-
     /// SSO's part.
     pub fn sso(&self) -> SsoSettings {
         let default = SsoSettings::default();
@@ -336,7 +322,7 @@ impl FitSettings {
             block: self.block.0,
             selection: self.selection,
             init: self.init,
-            warm_up: self.warm_up.unwrap_or(default.warm_up),
+            warm_up: self.warm_up,
             max_rank: None,
         }
     }
@@ -521,11 +507,11 @@ mod tests {
             ),
             (
                 FitSettings { length_scales: Some(Numbers(vec![1.0, -1.0])), ..default() },
-                "length-scales",
+                "length_scales",
             ),
             (FitSettings { kernel: kernel("0*rbf"), ..default() }, "weight"),
-            (FitSettings { primal: true, ..default() }, "--kernel linear"),
-            (FitSettings { intercept: true, ..default() }, "--kernel linear"),
+            (FitSettings { primal: true, ..default() }, "kernel=\"linear\""),
+            (FitSettings { intercept: true, ..default() }, "kernel=\"linear\""),
             (
                 FitSettings { intercept: true, kernel: kernel("rbf + linear"), ..default() },
                 "polynomial(degree=1",
@@ -534,7 +520,7 @@ mod tests {
             (FitSettings { solver: SolverKind::Sso, ..plain() }, "sso"),
             (FitSettings { theta: ThetaChoice::Learn, ..plain() }, "theta"),
             (FitSettings { operator: OperatorChoice::Tiled, ..plain() }, "operator"),
-            (FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() }, "length-scales"),
+            (FitSettings { length_scales: Some(Numbers(vec![1.0])), ..plain() }, "length_scales"),
             (FitSettings { bounds: bounds("1,2,3"), ..default() }, "bounds"),
             (FitSettings { bounds: bounds("1,-1"), ..default() }, "lower limit"),
             (FitSettings { bounds: bounds("0,1"), unbounded: true, ..default() }, "limits"),

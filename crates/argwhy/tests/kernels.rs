@@ -63,7 +63,7 @@ fn every_kernel_is_fitted_saved_loaded_and_decides() {
                 fit.save(&path).unwrap();
                 let stored = load_model(&path).unwrap();
                 assert_eq!(stored.model, fit.model, "{kernel}");
-                let again: FitSettings = serde_json::from_value(stored.settings).unwrap();
+                let (again, _) = argwhy::sources::from_stored(&stored.settings).unwrap();
                 assert_eq!(&again, fit.settings(), "{kernel}");
                 let decided = decide(&fit, &data);
                 let loaded = Predictor::new(&stored.model).unwrap();
@@ -167,7 +167,7 @@ fn a_kernel_made_in_rust_is_the_kernel_of_the_same_words() {
     let folder = tempfile::tempdir().unwrap();
     given.save(folder.path().join("m.argwhy")).unwrap();
     let stored = load_model(&folder.path().join("m.argwhy")).unwrap();
-    let settings: FitSettings = serde_json::from_value(stored.settings).unwrap();
+    let (settings, _) = argwhy::sources::from_stored(&stored.settings).unwrap();
     assert!(matches!(settings.kernel, KernelChoice::Given(_)));
 }
 

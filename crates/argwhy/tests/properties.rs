@@ -118,7 +118,7 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     fit.save(&path).unwrap();
     let stored = load_model(&path).unwrap();
     assert_eq!(stored.model, fit.model, "{what}");
-    let settings: FitSettings = serde_json::from_value(stored.settings).unwrap();
+    let (settings, _) = argwhy::sources::from_stored(&stored.settings).unwrap();
     assert_eq!(&settings, fit.settings(), "{what}");
     let again = Predictor::new(&stored.model).unwrap().predict(signals.view()).unwrap();
     assert_eq!(again, decided, "{what}");

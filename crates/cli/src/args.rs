@@ -1,17 +1,10 @@
-//! The words of the command line. What they mean is decided in `config`; defaults live in [`FitSettings`] alone.
+//! The words of the command line. What they mean is decided in `config`; the flags of settings are in `flags`.
 
-use argwhy::FitSettings;
-use argwhy::core::decision_set::Infeasible;
-use argwhy::core::features::{Expansion, Normalization};
-use argwhy::core::operator::Precision;
-use argwhy::core::solver::sso::{Initialization, Selection};
+use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
-use argwhy::settings::{
-    Block, Gamma, KernelChoice, MemorySize, Numbers, OperatorChoice, SolverKind, ThetaChoice,
-};
+use argwhy::settings::{Block, MemorySize, Numbers};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Deserialize;
-use serde::de::value::{Error as ValueError, StrDeserializer};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Recover the objective behind an expert's decisions, with a proof of optimality, and decide like the expert.
@@ -60,14 +53,17 @@ pub struct FitArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
-    pub options: FitOptions,
+    pub source: SourceOptions,
+    #[command(flatten)]
+    pub settings: SettingFlags,
+    #[command(flatten)]
+    pub outputs: OutputOptions,
 }
 
-/// Everything `fit` can be told, on the command line or in a config file.
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[derive(Args, Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FitOptions {
+/// What `fit` learns from; on the command line or in a config file.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct SourceOptions {
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub signals: Option<String>,
@@ -92,173 +88,83 @@ pub struct FitOptions {
         help_heading = "Data"
     )]
     pub weights: Option<String>,
-
-    /// Functions of the signal: poly2 (all monomials up to degree two) or raw
-    #[arg(long, value_parser = named::<Expansion>, help_heading = "Features and kernel")]
-    pub features: Option<Expansion>,
-    /// Scaling of the features: zscore or none
-    #[arg(long, value_parser = named::<Normalization>, help_heading = "Features and kernel")]
-    pub normalize: Option<Normalization>,
-    /// Features are cut to ±CLIP
-    #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
-    pub clip: Option<f64>,
-    /// Kernel: rbf, laplace, linear, polynomial, matern32, matern52, or sums and products, as in "rbf + 0.5*matern52(gamma=0.1)"
-    #[arg(long, help_heading = "Features and kernel")]
-    pub kernel: Option<KernelChoice>,
-    /// Inverse width of the kernel, 1/(2·length²) for rbf and matern; auto is 1/(number of features)
-    #[arg(long, allow_negative_numbers = true, help_heading = "Features and kernel")]
-    pub gamma: Option<Gamma>,
-    /// Degree of polynomial kernels, 1 to 32; 3 if not given
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Features and kernel"
-    )]
-    pub degree: Option<u32>,
-    /// Offset c of polynomial kernels (gamma·a'b + c)^degree; 1 if not given
-    #[arg(
-        long,
-        value_name = "C",
-        allow_negative_numbers = true,
-        help_heading = "Features and kernel"
-    )]
-    pub offset: Option<f64>,
-    /// What each feature is divided by before the kernel sees it, one number a feature; nothing if not given
-    #[arg(
-        long,
-        value_name = "A,B,C",
-        allow_hyphen_values = true,
-        help_heading = "Features and kernel"
-    )]
-    pub length_scales: Option<Numbers>,
-
-    /// An intercept for the linear kernel: a'b + 1. Z-scored features have none of their own
-    #[arg(long, help_heading = "Features and kernel")]
-    pub intercept: bool,
-    /// Solve for the weights of the features, not for coefficients of the samples: plain inverse optimization with --kernel linear.
-    /// The same optimum; a million samples in seconds, and a model of a few numbers
-    #[arg(long, help_heading = "Features and kernel")]
-    pub primal: bool,
-
-    /// One lower and one upper limit for every dimension of a decision
-    #[arg(long, value_name = "LO,HI", allow_hyphen_values = true, help_heading = "Decisions",
-          conflicts_with_all = ["lower", "upper", "unbounded"])]
-    pub bounds: Option<Numbers>,
-    /// Lower limits, one a dimension; -inf for none
-    #[arg(
-        long,
-        value_name = "A,B,C",
-        allow_hyphen_values = true,
-        help_heading = "Decisions",
-        conflicts_with = "unbounded"
-    )]
-    pub lower: Option<Numbers>,
-    /// Upper limits, one a dimension; inf for none
-    #[arg(
-        long,
-        value_name = "A,B,C",
-        allow_hyphen_values = true,
-        help_heading = "Decisions",
-        conflicts_with = "unbounded"
-    )]
-    pub upper: Option<Numbers>,
-    /// Say that decisions have no limits (as is assumed, with a note, when none are given)
-    #[arg(long, help_heading = "Decisions")]
-    pub unbounded: bool,
     /// Read each row's constraints from the data, whichever are there: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper (csv: columns
     /// M_<row>_<dim>, W_<row>, lower_<dim>, …). Limits given here as well restrict them further
-    #[arg(long, help_heading = "Decisions")]
+    #[arg(long, help_heading = "Data")]
     pub constraints: bool,
     /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else from a column W of the file
-    #[arg(long, value_name = "FILE", help_heading = "Decisions")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    #[serde(with = "path_text")]
     pub matrix: Option<PathBuf>,
     /// The same for M_eq and W_eq
-    #[arg(long, value_name = "FILE", help_heading = "Decisions")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    #[serde(with = "path_text")]
     pub matrix_eq: Option<PathBuf>,
-    /// Decisions outside their limits: error, clip or keep
-    #[arg(long, value_parser = named::<Infeasible>, help_heading = "Decisions")]
-    pub infeasible: Option<Infeasible>,
+}
 
-    /// Weight of simplicity, k in the paper
-    #[arg(short = 'k', long, allow_negative_numbers = true, help_heading = "Problem and solver")]
-    pub regularization: Option<f64>,
+/// What `fit` leaves behind; on the command line or in a config file.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct OutputOptions {
     /// Fit a model for each of these instead of one for -k, each starting from the one before: quickest from large to small. The models
     /// are named after MODEL, with the regularization added
     #[arg(
         long,
         value_name = "1e-4,1e-5,1e-6",
         conflicts_with = "regularization",
-        help_heading = "Problem"
+        help_heading = "Problem and solver"
     )]
     pub path: Option<Numbers>,
-    /// Algorithm: newton (exact, few steps) or sso (the paper's, block by block)
-    #[arg(long, value_parser = named::<SolverKind>, help_heading = "Problem and solver")]
-    pub solver: Option<SolverKind>,
-    /// The quadratic part of the objective, θ_uu: identity, or learn it too (decisions' dimensions may then trade off against each other)
-    #[arg(long, value_parser = named::<ThetaChoice>, help_heading = "Problem and solver")]
-    pub theta: Option<ThetaChoice>,
-    /// Relative duality gap to reach
-    #[arg(long, allow_negative_numbers = true, help_heading = "Problem and solver")]
-    pub tol: Option<f64>,
-    /// Steps at most: 100 for newton, 1000 blocks for sso if not given
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Problem and solver"
-    )]
-    pub max_iterations: Option<usize>,
-    /// Seconds at most; what is reached by then is saved. No limit if not given
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        allow_negative_numbers = true,
-        help_heading = "Problem and solver"
-    )]
-    pub time_limit: Option<f64>,
-
-    /// Samples of a block: a share with a decimal point (0.5) or a number (2500)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "SSO")]
-    pub block: Option<Block>,
-    /// How blocks are chosen: violation, paper, cyclic or random
-    #[arg(long, value_parser = named::<Selection>, help_heading = "SSO")]
-    pub selection: Option<Selection>,
-    /// Parts of the warm-up, two if not given
-    #[arg(long, value_name = "PARTS", allow_negative_numbers = true, help_heading = "SSO")]
-    pub warm_up: Option<usize>,
-    /// Start: warm-up (parts one after the other), paper-warm-up (parts on their own), expert or zero
-    #[arg(long, value_parser = named::<Initialization>, help_heading = "SSO")]
-    pub init: Option<Initialization>,
-
-    /// Memory the whole process may take
-    #[arg(long, value_name = "2GiB", help_heading = "Machine")]
-    pub memory: Option<MemorySize>,
-    /// Threads; one a core if not given. The result does not depend on it
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Machine")]
-    pub threads: Option<usize>,
-    /// Precision of kernel values while iterating: f32 where that pays (thousands of samples, k not tiny) or f64 throughout. Certificates are f64 always
-    #[arg(long, value_parser = named::<Precision>, help_heading = "Machine")]
-    pub precision: Option<Precision>,
-    /// Kernel values: stored, compact (stored in 16 bits, corrected with exact ones), tiled (recomputed, little memory) or auto, the first of these that fits
-    #[arg(long, value_parser = named::<OperatorChoice>, help_heading = "Machine")]
-    pub operator: Option<OperatorChoice>,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Machine")]
-    pub seed: Option<u64>,
-
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
     /// Write every step as a line of JSON
     #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
+    #[serde(with = "path_text")]
     pub trace: Option<PathBuf>,
     /// Write a self-contained page with convergence, certificate and decisions
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[serde(with = "path_text")]
     pub report: Option<PathBuf>,
     /// Say nothing on stderr but errors
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// Paths in tables: text, or where they are none the bytes that they are.
+mod path_text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Bytes(OsString),
+    }
+
+    #[allow(clippy::ref_option, reason = "the signature that serde calls")]
+    pub fn serialize<S: Serializer>(
+        path: &Option<PathBuf>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let written = path.clone().map(|path| match path.into_os_string().into_string() {
+            Ok(text) => Written::Text(text),
+            Err(bytes) => Written::Bytes(bytes),
+        });
+        written.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        let written = Option::<Written>::deserialize(deserializer)?;
+        Ok(written.map(|written| match written {
+            Written::Text(text) => text.into(),
+            Written::Bytes(bytes) => bytes.into(),
+        }))
+    }
 }
 
 /// Where the rows of a command come from.
@@ -453,36 +359,4 @@ pub struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-/// Reads a closed choice by the names it has in files; the error lists them.
-fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, ValueError> {
-    T::deserialize(StrDeserializer::new(text))
-}
-
-/// Adds to each option of `fit` the default that [`FitSettings`] holds for it.
-pub fn with_defaults(command: clap::Command) -> clap::Command {
-    let Ok(serde_json::Value::Object(defaults)) = serde_json::to_value(FitSettings::default())
-    else {
-        return command;
-    };
-    let memory = FitSettings::default().memory.to_string();
-    command.mut_subcommand("fit", |fit| {
-        fit.mut_args(|arg| {
-            let name = arg.get_id().as_str().replace('_', "-");
-            let default = match defaults.get(&name) {
-                None | Some(serde_json::Value::Null | serde_json::Value::Bool(_)) => return arg,
-                Some(_) if name == "memory" => memory.clone(),
-                Some(serde_json::Value::String(text)) => text.clone(),
-                Some(serde_json::Value::Number(number)) => match number.as_f64() {
-                    Some(value) if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
-                    Some(value) => value.to_string(),
-                    None => number.to_string(),
-                },
-                Some(other) => other.to_string(),
-            };
-            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            arg.help(format!("{help} [default: {default}]"))
-        })
-    })
 }

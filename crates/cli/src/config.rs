@@ -1,163 +1,167 @@
-//! What the words mean: command line over config file over defaults.
+//! What the words mean: command line over config file over defaults, all of them tables.
 
-use crate::args::{FitArgs, FitOptions};
+use crate::args::{FitArgs, OutputOptions, SourceOptions};
 use crate::error::CliError;
-use argwhy::FitSettings;
-use argwhy::settings::{KernelKind, SolverKind};
+use argwhy::core::wording::Spelling;
+use argwhy::settings::{SolverKind, Table, TableError, Value, merge, read_table};
+use argwhy::{DataSources, FitSettings};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use toml::Spanned;
 
-/// Options of the config file, overridden by those of the command line.
-pub fn options(args: &FitArgs) -> Result<FitOptions, CliError> {
-    match &args.config {
-        Some(path) => Ok(merge(args.options.clone(), read(path)?)),
-        None => Ok(args.options.clone()),
+/// Everything `fit` was told.
+#[derive(Debug)]
+pub struct Options {
+    pub settings: FitSettings,
+    pub source: SourceOptions,
+    pub outputs: OutputOptions,
+    /// What was left out of the config file, and why.
+    pub notes: Vec<String>,
+}
+
+impl Options {
+    /// What to keep with the model of where its data came from.
+    pub fn sources(&self) -> DataSources {
+        let text = |path: &Option<std::path::PathBuf>| {
+            path.as_ref().map(|path| path.to_string_lossy().into_owned())
+        };
+        DataSources {
+            constraints: self.source.constraints,
+            matrix: text(&self.source.matrix),
+            matrix_eq: text(&self.source.matrix_eq),
+            weights: self.source.weights.clone(),
+        }
     }
 }
 
-fn read(path: &Path) -> Result<FitOptions, CliError> {
+/// Options of the config file, overridden by those of the command line, checked.
+pub fn options(args: &FitArgs) -> Result<Options, CliError> {
+    let line = line(args)?;
+    let file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    let options = merged(&line, file)?;
+    check_solver(&line, &options.settings)?;
+    options.settings.validate()?;
+    Ok(options)
+}
+
+/// What the command line mentions.
+fn line(args: &FitArgs) -> Result<Table, CliError> {
+    let mut line = table(&args.source)?;
+    line.extend(table(&args.outputs)?);
+    // A flag that is not there says nothing; it does not say no.
+    line.retain(|_, value| *value != Value::Boolean(false));
+    line.extend(args.settings.0.clone());
+    Ok(line)
+}
+
+fn table(options: &impl Serialize) -> Result<Table, CliError> {
+    Table::try_from(options).map_err(|e| CliError::Usage(e.to_string()))
+}
+
+/// One table out of two, and what it says.
+fn merged(line: &Table, mut file: Table) -> Result<Options, CliError> {
+    let mut notes = Vec::new();
+    for (given, other) in [("regularization", "path"), ("path", "regularization")] {
+        if line.contains_key(given) && file.remove(other).is_some() {
+            notes.push(left_out(other, given));
+        }
+    }
+    let (table, without) = merge(file, line);
+    notes.extend(without.iter().map(|left| left_out(left.name, left.because)));
+    let names = Names::all()?;
+    let part = |known: &[String]| -> Table {
+        let own = table.iter().filter(|(name, _)| known.contains(name));
+        own.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let wrong = |e: TableError| CliError::Usage(e.to_string());
+    Ok(Options {
+        settings: FitSettings::from_table(&part(&names.settings)).map_err(wrong)?,
+        source: read_table(&part(&names.source), &names.source).map_err(wrong)?,
+        outputs: read_table(&part(&names.outputs), &names.outputs).map_err(wrong)?,
+        notes,
+    })
+}
+
+fn left_out(name: &str, because: &str) -> String {
+    let because = Spelling::Flags.setting(because);
+    format!("the config file's {name} has no meaning with {because} and is left out")
+}
+
+/// The names a config file can use.
+struct Names {
+    settings: Vec<String>,
+    source: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl Names {
+    fn all() -> Result<Self, CliError> {
+        let names = |value: serde_json::Result<serde_json::Value>| match value {
+            Ok(serde_json::Value::Object(all)) => Ok(all.keys().cloned().collect()),
+            Ok(other) => Err(CliError::Usage(other.to_string())),
+            Err(error) => Err(CliError::Usage(error.to_string())),
+        };
+        Ok(Self {
+            settings: FitSettings::names(),
+            source: names(serde_json::to_value(SourceOptions::default()))?,
+            outputs: names(serde_json::to_value(OutputOptions::default()))?,
+        })
+    }
+
+    /// Whether an entry of a config file is known and can be read.
+    fn check(&self, name: &String, value: &Value) -> Result<(), TableError> {
+        let mut alone = Table::new();
+        alone.insert(name.clone(), value.clone());
+        if self.source.contains(name) {
+            return read_table::<SourceOptions>(&alone, &self.source).map(|_| ());
+        }
+        if self.outputs.contains(name) {
+            return read_table::<OutputOptions>(&alone, &self.outputs).map(|_| ());
+        }
+        if self.settings.contains(name) {
+            return FitSettings::check(name, value);
+        }
+        let known = [&self.settings[..], &self.source, &self.outputs].concat();
+        Err(TableError::unknown(name, &known))
+    }
+}
+
+/// The table of a config file, every entry of it checked.
+fn read(path: &Path) -> Result<Table, CliError> {
     let wrong = |why: String| CliError::Config { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
-    toml::from_str(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))
-}
-
-macro_rules! either {
-    ($first:ident, $second:ident, $($field:ident),*) => {
-        FitOptions { $($field: $first.$field.or($second.$field),)* ..$first }
-    };
-}
-
-fn merge(line: FitOptions, mut file: FitOptions) -> FitOptions {
-    let limited =
-        line.bounds.is_some() || line.lower.is_some() || line.upper.is_some() || line.unbounded;
-    if limited {
-        // Limits belong together: one of them on the command line replaces all of the file's.
-        (file.bounds, file.lower, file.upper, file.unbounded) = (None, None, None, false);
+    let entries: BTreeMap<String, Spanned<Value>> =
+        toml::from_str(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+    let mut entries: Vec<_> = entries.into_iter().collect();
+    entries.sort_by_key(|(_, value)| value.span().start);
+    let names = Names::all()?;
+    let mut table = Table::new();
+    for (name, value) in entries {
+        let line = 1 + text[..value.span().start].matches('\n').count();
+        let value = value.into_inner();
+        names.check(&name, &value).map_err(|error| match error.why {
+            Some(why) => wrong(format!("line {line}, {name}: {why}")),
+            None => wrong(format!("line {line}: {error}")),
+        })?;
+        table.insert(name, value);
     }
-    if let Some(kernel) = &line.kernel {
-        // Parameters of the file's kernel go with it where the new one has no use for them.
-        file.gamma = file.gamma.filter(|_| kernel.takes("gamma"));
-        file.degree = file.degree.filter(|_| kernel.takes("degree"));
-        file.offset = file.offset.filter(|_| kernel.takes("offset"));
-        let linear = *kernel == KernelKind::Linear.into();
-        (file.primal, file.intercept) = (file.primal && linear, file.intercept && linear);
-    }
-    if line.regularization.is_some() {
-        file.path = None;
-    }
-    if line.path.is_some() {
-        file.regularization = None;
-    }
-    let flags =
-        (line.unbounded || file.unbounded, line.json || file.json, line.quiet || file.quiet);
-    let (intercept, primal) = (line.intercept || file.intercept, line.primal || file.primal);
-    let constraints = line.constraints || file.constraints;
-    let merged = either!(
-        line,
-        file,
-        signals,
-        decisions,
-        rows,
-        weights,
-        features,
-        normalize,
-        clip,
-        kernel,
-        gamma,
-        degree,
-        offset,
-        length_scales,
-        bounds,
-        lower,
-        upper,
-        matrix,
-        matrix_eq,
-        infeasible,
-        regularization,
-        path,
-        solver,
-        theta,
-        tol,
-        max_iterations,
-        time_limit,
-        block,
-        selection,
-        warm_up,
-        init,
-        memory,
-        threads,
-        precision,
-        operator,
-        seed,
-        trace,
-        report
-    );
-    let (unbounded, json, quiet) = flags;
-    FitOptions { intercept, primal, unbounded, constraints, json, quiet, ..merged }
-}
-
-/// Settings with every option filled in.
-pub fn settings(options: &FitOptions) -> Result<FitSettings, CliError> {
-    let default = FitSettings::default();
-    let o = options.clone();
-    let settings = FitSettings {
-        features: o.features.unwrap_or(default.features),
-        normalize: o.normalize.unwrap_or(default.normalize),
-        clip: o.clip.unwrap_or(default.clip),
-        kernel: o.kernel.unwrap_or(default.kernel),
-        gamma: o.gamma.unwrap_or(default.gamma),
-        degree: o.degree.or(default.degree),
-        offset: o.offset.or(default.offset),
-        length_scales: o.length_scales.or(default.length_scales),
-        intercept: o.intercept,
-        primal: o.primal,
-        bounds: o.bounds,
-        lower: o.lower,
-        upper: o.upper,
-        unbounded: o.unbounded,
-        constraints: o.constraints,
-        matrix: o.matrix,
-        matrix_eq: o.matrix_eq,
-        weights: o.weights,
-        infeasible: o.infeasible.unwrap_or(default.infeasible),
-        regularization: o.regularization.unwrap_or(default.regularization),
-        solver: o.solver.unwrap_or(default.solver),
-        theta: o.theta.unwrap_or(default.theta),
-        tol: o.tol.unwrap_or(default.tol),
-        max_iterations: o.max_iterations.or(default.max_iterations),
-        time_limit: o.time_limit.or(default.time_limit),
-        block: o.block.unwrap_or(default.block),
-        selection: o.selection.unwrap_or(default.selection),
-        warm_up: o.warm_up.or(default.warm_up),
-        init: o.init.unwrap_or(default.init),
-        memory: o.memory.unwrap_or(default.memory),
-        threads: o.threads.or(default.threads),
-        precision: o.precision.unwrap_or(default.precision),
-        operator: o.operator.unwrap_or(default.operator),
-        seed: o.seed.unwrap_or(default.seed),
-    };
-    settings.validate()?;
-    Ok(settings)
+    Ok(table)
 }
 
 /// Refuses options of SSO where another solver would ignore them, and those of the kernel matrix where there is none.
-pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliError> {
-    if merged.primal && line.precision.is_some() {
+fn check_solver(line: &Table, settings: &FitSettings) -> Result<(), CliError> {
+    if settings.primal && line.contains_key("precision") {
         return Err(CliError::Usage(
             "--precision is about kernel values, and --primal has none: it computes in f64; leave one of them out"
                 .to_owned(),
         ));
     }
-    let sso = merged.solver == Some(SolverKind::Sso);
-    let said = [
-        ("--block", line.block.is_some()),
-        ("--selection", line.selection.is_some()),
-        ("--warm-up", line.warm_up.is_some()),
-        ("--init", line.init.is_some()),
-    ];
-    match said.iter().find(|(_, said)| *said) {
-        Some((name, _)) if !sso => Err(CliError::Usage(format!(
-            "{name} belongs to --solver sso; add that or leave it out"
+    let of_sso = ["block", "selection", "warm-up", "init"];
+    match of_sso.iter().find(|name| line.contains_key(**name)) {
+        Some(name) if settings.solver != SolverKind::Sso => Err(CliError::Usage(format!(
+            "--{name} belongs to --solver sso; add that or leave it out"
         ))),
         _ => Ok(()),
     }
@@ -166,60 +170,120 @@ pub fn check_solver(line: &FitOptions, merged: &FitOptions) -> Result<(), CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use argwhy::settings::Gamma;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
 
-    fn file(text: &str) -> FitOptions {
-        toml::from_str(text).unwrap()
+    fn args(more: &[String]) -> FitArgs {
+        let fixed = ["argwhy", "fit", "d.csv", "-o", "m"].map(ToOwned::to_owned);
+        match Cli::try_parse_from(fixed.iter().chain(more)).unwrap().command {
+            Command::Fit(args) => *args,
+            _ => unreachable!(),
+        }
+    }
+
+    fn told(words: &str, file: &str) -> Options {
+        let words: Vec<String> = words.split_whitespace().map(ToOwned::to_owned).collect();
+        merged(&line(&args(&words)).unwrap(), file.parse().unwrap()).unwrap()
+    }
+
+    /// Values that might do for a setting: what it says it takes where it refuses nonsense, and numbers.
+    fn candidates(name: &str) -> Vec<String> {
+        let nonsense = FitSettings::check(name, &Value::from("nonsense"));
+        let told = nonsense.err().map(|error| error.to_string()).unwrap_or_default();
+        let listed = told.split('`').skip(1).step_by(2).map(ToOwned::to_owned);
+        let numbers = ["3", "0.25", "0.5,2", "512MiB", "rbf + linear"].map(ToOwned::to_owned);
+        listed.chain(numbers).collect()
+    }
+
+    /// Issue 13: a setting that was forgotten in one of the lists dropped the config file's value.
+    #[test]
+    fn every_setting_reaches_the_fit_from_the_command_line_and_from_the_config_file() {
+        let default = FitSettings::default();
+        for name in FitSettings::names() {
+            let single = |value: Value| {
+                let mut table = Table::new();
+                table.insert(name.clone(), value);
+                FitSettings::from_table(&table).ok().filter(|settings| *settings != default)
+            };
+            if FitSettings::is_switch(&name) {
+                let expected = single(Value::Boolean(true)).unwrap();
+                let by_flag = told(&format!("--{name}"), "");
+                let by_file = told("", &format!("{name} = true"));
+                assert_eq!(
+                    (&by_flag.settings, &by_file.settings),
+                    (&expected, &expected),
+                    "{name}"
+                );
+                continue;
+            }
+            let tried = candidates(&name);
+            let found = tried
+                .iter()
+                .find_map(|text| Some((text, single(argwhy::settings::value_of(text))?)));
+            let (text, expected) = found.unwrap_or_else(|| panic!("{name}: {tried:?}"));
+            let flag = format!("--{name}={text}");
+            let by_flag = merged(&line(&args(&[flag])).unwrap(), Table::new()).unwrap();
+            assert_eq!(by_flag.settings, expected, "--{name}");
+            let mut file = Table::new();
+            file.insert(name.clone(), argwhy::settings::value_of(text));
+            let by_file = merged(&Table::new(), file.clone()).unwrap();
+            assert_eq!(by_file.settings, expected, "{name} =");
+            // Whatever else the command line says, the file's word stays.
+            let beside = merged(&line(&args(&["--json".to_owned()])).unwrap(), file).unwrap();
+            assert_eq!((beside.settings, beside.outputs.json), (expected, true), "{name}");
+        }
     }
 
     #[test]
-    fn the_command_line_wins_and_limits_go_together() {
-        let line = FitOptions {
-            tol: Some(1e-9),
-            upper: Some("3".parse().unwrap()),
-            ..FitOptions::default()
-        };
-        let merged = merge(line, file("tol = 1e-3\nseed = 7\nbounds = [-1, 1]\njson = true"));
-        let settings = settings(&merged).unwrap();
-        assert_eq!((settings.tol, settings.seed, merged.json), (1e-9, 7, true));
-        assert_eq!(settings.bounds, None);
-        assert_eq!(settings.upper.unwrap().0, [3.0]);
+    fn every_other_option_can_stand_in_the_config_file() {
+        let words = "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m --matrix-eq=e \
+                     --path=1,2 --json --trace=t --report=r --quiet";
+        let by_flag = told(words, "");
+        let text: String =
+            line(&args(&words.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()))
+                .unwrap()
+                .to_string();
+        let by_file = told("", &text);
+        assert_eq!((&by_flag.source, &by_flag.outputs), (&by_file.source, &by_file.outputs));
+        let names = Names::all().unwrap();
+        let said: Table = text.parse().unwrap();
+        assert_eq!(said.len(), names.source.len() + names.outputs.len());
     }
 
     #[test]
-    fn another_kernel_leaves_the_parameters_of_the_files_kernel_behind() {
-        let text = "kernel = \"polynomial\"\ndegree = 2\ngamma = 0.5\nlength-scales = [1, 2]";
-        let with = |kernel: &str| {
-            let line = FitOptions { kernel: kernel.parse().ok(), ..FitOptions::default() };
-            settings(&merge(line, file(text))).unwrap()
-        };
-        assert_eq!((with("rbf").degree, with("rbf").gamma), (None, Gamma::Value(0.5)));
-        assert_eq!((with("linear").degree, with("linear").gamma), (None, Gamma::Auto));
-        assert_eq!(with("rbf + polynomial").degree, Some(2));
-        assert_eq!(with("rbf").length_scales.unwrap().0, [1.0, 2.0]);
-        let plain = |kernel: &str| {
-            let line = FitOptions { kernel: kernel.parse().ok(), ..FitOptions::default() };
-            let text = "kernel = \"linear\"\nprimal = true\nintercept = true";
-            let settings = settings(&merge(line, file(text))).unwrap();
-            (settings.primal, settings.intercept)
-        };
-        assert_eq!((plain("linear"), plain("rbf")), ((true, true), (false, false)));
+    fn the_command_line_wins() {
+        let both = told("--tol=1e-9 --upper=3", "tol = 1e-3\nseed = 7\nlower = [-1]\njson = true");
+        assert_eq!((both.settings.tol, both.settings.seed, both.outputs.json), (1e-9, 7, true));
+        assert_eq!(both.settings.lower.unwrap().0, [-1.0]);
+        assert_eq!(both.settings.upper.unwrap().0, [3.0]);
+        assert!(both.notes.is_empty());
+    }
+
+    #[test]
+    fn what_the_command_line_makes_meaningless_is_told() {
+        let kernel = told("--kernel=rbf", "kernel = \"polynomial\"\ndegree = 2");
+        assert_eq!(kernel.settings.degree, None);
+        assert_eq!(kernel.notes.len(), 1, "{:?}", kernel.notes);
+        assert!(kernel.notes[0].contains("degree") && kernel.notes[0].contains("--kernel"));
+        let path = told("-k=1", "path = [1, 2]");
+        assert!(path.outputs.path.is_none() && path.notes[0].contains("path"), "{:?}", path.notes);
+        let one = told("--path=1,2", "regularization = 3");
+        assert_eq!(one.settings.regularization, FitSettings::default().regularization);
+        assert!(one.notes[0].contains("regularization"));
     }
 
     #[test]
     fn constraints_add_up_with_those_of_the_file() {
-        let line = FitOptions { matrix: Some("mine.csv".into()), ..FitOptions::default() };
         let text = "constraints = true\nmatrix = \"m.csv\"\nmatrix-eq = \"e.csv\"\nweights = \"w\"";
-        let settings = settings(&merge(line, file(text))).unwrap();
-        assert!(settings.constraints);
-        assert_eq!(settings.matrix, Some("mine.csv".into()));
-        assert_eq!(settings.matrix_eq, Some("e.csv".into()));
-        assert_eq!(settings.weights.as_deref(), Some("w"));
-    }
-
-    #[test]
-    fn nothing_said_means_the_defaults() {
-        assert_eq!(settings(&FitOptions::default()).unwrap(), FitSettings::default());
+        let sources = told("--matrix=mine.csv", text).sources();
+        let word = |text: &str| Some(text.to_owned());
+        let expected = DataSources {
+            constraints: true,
+            matrix: word("mine.csv"),
+            matrix_eq: word("e.csv"),
+            weights: word("w"),
+        };
+        assert_eq!(sources, expected);
     }
 
     /// Every setting can be said in a config file under the name it is stored with.
@@ -232,10 +296,6 @@ mod tests {
             degree: Some(2),
             length_scales: Some("1,2.5".parse().unwrap()),
             threads: Some(2),
-            constraints: true,
-            matrix: Some("m.csv".into()),
-            matrix_eq: Some("e.npy".into()),
-            weights: Some("counts".to_owned()),
             ..FitSettings::default()
         };
         let plain = FitSettings {
@@ -246,12 +306,30 @@ mod tests {
         };
         for stored in [stored, plain] {
             let text = toml::to_string(&stored).unwrap();
-            assert_eq!(settings(&file(&text)).unwrap(), stored);
+            assert_eq!(told("", &text).settings, stored);
         }
     }
 
+    /// `--path` once had a section of the help to itself.
     #[test]
-    fn unknown_keys_are_refused() {
-        assert!(toml::from_str::<FitOptions>("regularisation = 1").is_err());
+    fn the_help_has_the_sections_of_the_book_and_no_other() {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        let fit = command.find_subcommand_mut("fit").unwrap();
+        let help = fit.render_long_help().to_string();
+        let sections: Vec<&str> =
+            help.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+        let expected = [
+            "Arguments:",
+            "Options:",
+            "Data:",
+            "Features and kernel:",
+            "Decisions:",
+            "Problem and solver:",
+            "SSO:",
+            "Machine:",
+            "Output:",
+            "Examples:",
+        ];
+        assert_eq!(sections, expected);
     }
 }

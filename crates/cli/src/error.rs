@@ -46,7 +46,7 @@ pub enum CliError {
         why: String,
     },
     /// A model that needs constraints, and data that has none.
-    #[error("the model was fitted with constraints, so every decision needs its own: {0}")]
+    #[error("the model was fitted with constraints, so every decision needs its own: {0:#}")]
     NeedsConstraints(argwhy::io::DataError),
     /// Options that contradict each other.
     #[error("{0}")]

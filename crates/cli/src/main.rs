@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod error;
 mod findings;
+mod flags;
 mod interrupt;
 mod pages;
 mod prices;
@@ -12,7 +13,7 @@ mod progress;
 mod report;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::Parser;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -25,11 +26,7 @@ enum End {
 }
 
 fn main() -> ExitCode {
-    let matches = args::with_defaults(Cli::command()).get_matches();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
+    let cli = Cli::parse();
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),
         Command::Predict(args) => commands::predict::run(&args),
@@ -47,7 +44,7 @@ fn main() -> ExitCode {
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             // If stderr is gone too there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::from(2)
         }
     }

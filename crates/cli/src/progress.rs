@@ -1,13 +1,15 @@
 //! What a person sees while a fit runs: the plan, one line that moves, a trace.
 
+use crate::commands::targets::is_stream;
 use crate::error::CliError;
 use crate::interrupt;
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration, Observer};
+use argwhy::io::{check_writable, write_onward};
 use argwhy::{Plan, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,24 +26,39 @@ pub struct Follow {
 
 struct Trace {
     path: PathBuf,
-    file: BufWriter<File>,
+    /// None until the first step: what an earlier fit left there stays until this one has something to say.
+    file: Option<File>,
     failed: Option<io::Error>,
 }
 
+impl Trace {
+    /// Opens a pipe or a device at once; a file is left alone until the first step.
+    fn new(path: &Path) -> Result<Self, CliError> {
+        let wrong = |source| CliError::Write { path: path.to_path_buf(), source };
+        let file = if is_stream(path) {
+            Some(File::options().append(true).open(path).map_err(wrong)?)
+        } else {
+            check_writable(path).map_err(wrong)?;
+            None
+        };
+        Ok(Self { path: path.to_path_buf(), file, failed: None })
+    }
+
+    fn write(&mut self, iteration: &Iteration) -> io::Result<()> {
+        let mut line = serde_json::to_vec(iteration)?;
+        line.push(b'\n');
+        match &mut self.file {
+            Some(file) => file.write_all(&line)?,
+            None => self.file = Some(write_onward(&self.path, &line)?),
+        }
+        Ok(())
+    }
+}
+
 impl Follow {
-    /// Opens the trace, if one is wanted, before any work is done.
+    /// Makes sure of the trace, if one is wanted, before any work is done.
     pub fn new(quiet: bool, trace: Option<&Path>) -> Result<Self, CliError> {
-        let trace = trace
-            .map(|path| {
-                let file = File::create(path)
-                    .map_err(|source| CliError::Write { path: path.to_path_buf(), source })?;
-                Ok::<_, CliError>(Trace {
-                    path: path.to_path_buf(),
-                    file: BufWriter::new(file),
-                    failed: None,
-                })
-            })
-            .transpose()?;
+        let trace = trace.map(Trace::new).transpose()?;
         Ok(Self { quiet, bar: None, trace, notes: Vec::new(), history: Vec::new() })
     }
 
@@ -85,11 +102,7 @@ impl Observer for Follow {
         if let Some(trace) = &mut self.trace
             && trace.failed.is_none()
         {
-            let written = serde_json::to_writer(&mut trace.file, iteration)
-                .map_err(io::Error::from)
-                .and_then(|()| trace.file.write_all(b"\n"))
-                .and_then(|()| trace.file.flush());
-            trace.failed = written.err();
+            trace.failed = trace.write(iteration).err();
         }
         self.poll()
     }

@@ -1,9 +1,10 @@
 //! What can go wrong in the mathematics, with the data a message needs.
 
+use crate::wording::Spelling;
 use std::fmt;
 use thiserror::Error;
 
-/// An input the core cannot work with. Not converging is a [`Status`](crate::solver::Status), never an error.
+/// An input the core cannot work with. `{}` names settings as in Rust and Python, `{:#}` as the command's flags. Not converging is a [`Status`](crate::solver::Status), never an error.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -63,12 +64,7 @@ pub enum Error {
         upper: f64,
     },
     /// Decisions of the expert lie outside their set.
-    #[error(
-        "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the limits' scale \
-         (first rows: {rows}; row {first_row}: {seen}); check \
-         the limits, or use --infeasible clip to move them to the nearest limit, or --infeasible keep to fit them as \
-         they are"
-    )]
+    #[error(fmt = infeasible)]
     Infeasible {
         /// Decisions outside.
         count: usize,
@@ -156,13 +152,13 @@ pub enum Error {
         what: String,
     },
     /// A setting is out of its range.
-    #[error("{name} is {found}; allowed: {allowed}")]
+    #[error(fmt = setting)]
     Setting {
         /// Name as in settings files.
         name: &'static str,
         /// What was given.
         found: String,
-        /// What would be accepted.
+        /// What would be accepted; settings are marked for [`Spelling::text`].
         allowed: &'static str,
     },
     /// Length scales that do not fit the features.
@@ -182,10 +178,7 @@ pub enum Error {
     )]
     NotPositiveSemidefinite(KernelFault),
     /// The memory limit is below what the fit needs.
-    #[error(
-        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}{speed}; \
-         raise --memory, use fewer rows or simpler features"
-    )]
+    #[error(fmt = memory)]
     Memory {
         /// The limit, as text.
         limit: String,
@@ -218,11 +211,66 @@ pub enum Error {
         what: String,
     },
     /// Numbers overflowed or lost their meaning.
-    #[error("{what}; try --precision f64, a larger regularization or normalised features")]
+    #[error(fmt = numerical)]
     Numerical {
         /// What was seen.
         what: String,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn infeasible(
+    count: &usize,
+    total: &usize,
+    tolerance: &f64,
+    rows: &str,
+    first_row: &usize,
+    seen: &str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let spelling = Spelling::of(f);
+    write!(
+        f,
+        "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the limits' scale \
+         (first rows: {rows}; row {first_row}: {seen}); check \
+         the limits, or use {} to move them to the nearest limit, or {} to fit them as \
+         they are",
+        spelling.with_value("infeasible", "clip"),
+        spelling.with_value("infeasible", "keep"),
+    )
+}
+
+fn setting(
+    name: &&'static str,
+    found: &str,
+    allowed: &&'static str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let spelling = Spelling::of(f);
+    let (name, allowed) = (spelling.subject(name), spelling.text(allowed));
+    write!(f, "{name} is {found}; allowed: {allowed}")
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn memory(
+    limit: &str,
+    least: &str,
+    speed: &str,
+    n_samples: &usize,
+    n_features: &usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let memory = Spelling::of(f).setting("memory");
+    write!(
+        f,
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}{speed}; \
+         raise {memory}, use fewer rows or simpler features"
+    )
+}
+
+fn numerical(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let precise = Spelling::of(f).with_value("precision", "f64");
+    write!(f, "{what}; try {precise}, a larger regularization or normalised features")
 }
 
 /// What shows that a kernel is not positive semidefinite.

@@ -41,6 +41,8 @@ pub mod backend;
 
 pub mod metrics;
 
+pub mod wording;
+
 pub use backend::Backend;
 pub use dataset::{Constraints, Dataset};
 pub use decision_set::DecisionSet;

@@ -92,7 +92,7 @@ fn sso_agrees_with_newton_on_every_known_optimum() {
                     block: BlockSize::Share(0.5),
                     selection,
                     init,
-                    warm_up: 2.min(n),
+                    warm_up: Some(2.min(n)),
                     ..SsoSettings::default()
                 };
                 let outcome = sso::solve(&problem, &operator, &settings, 3, &mut Ignore).unwrap();
@@ -118,7 +118,7 @@ fn a_block_of_all_samples_is_one_step_to_the_optimum() {
             tol: 1e-9,
             block: BlockSize::Share(1.0),
             init: Initialization::Expert,
-            warm_up: 1,
+            warm_up: Some(1),
             ..SsoSettings::default()
         };
         let outcome = sso::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();

@@ -227,7 +227,7 @@ fn sso_finds_every_known_optimum() {
                     block,
                     selection,
                     init,
-                    warm_up: 2.min(problem.n_samples()),
+                    warm_up: Some(2.min(problem.n_samples())),
                     ..SsoSettings::default()
                 };
                 let how = format!("sso {selection:?} {precision:?}");

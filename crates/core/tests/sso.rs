@@ -103,7 +103,12 @@ fn one_coordinate_at_a_time_reaches_the_optimum() {
 fn warm_up_never_starts_above_the_expert() {
     let (problem, operator) = setup(60, 2, 1e-3, 0.3, 0.7);
     let first = |init, warm_up| {
-        let settings = SsoSettings { init, warm_up, max_iterations: 0, ..SsoSettings::default() };
+        let settings = SsoSettings {
+            init,
+            warm_up: Some(warm_up),
+            max_iterations: 0,
+            ..SsoSettings::default()
+        };
         let mut record = Record(Vec::new());
         let outcome = sso::solve(&problem, &operator, &settings, 0, &mut record).unwrap();
         assert!(matches!(outcome.status, Status::MaxIterations | Status::Solved));
@@ -147,7 +152,7 @@ fn sizes_that_do_not_fit_are_refused() {
         assert!(matches!(error, Error::Setting { name: "block", .. }), "{error}");
     }
     for warm_up in [0, 21] {
-        let error = with(SsoSettings { warm_up, ..default() });
+        let error = with(SsoSettings { warm_up: Some(warm_up), ..default() });
         assert!(matches!(error, Error::Setting { name: "warm-up", .. }), "{error}");
     }
 }

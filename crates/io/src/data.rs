@@ -31,7 +31,10 @@ use format::Format;
 
 pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
-pub use write::{check_prices_ending, check_regular, write_decisions, write_prices, write_whole};
+pub use write::{
+    check_decisions_ending, check_prices_ending, check_regular, check_writable, write_decisions,
+    write_onward, write_prices, write_whole,
+};
 
 /// Which arrays of a file to load.
 #[derive(Debug, Clone, PartialEq, Eq)]

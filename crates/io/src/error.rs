@@ -1,11 +1,14 @@
 //! What can be wrong with a data file, in words a user can act on.
 
+use argwhy_core::wording::Spelling;
+use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why data could not be read, selected or written.
 ///
-/// Every message names the input, what was found in it, and what to do.
+/// Every message names the input, what was found in it, and what to do: `{}` names options as in Rust and Python, `{:#}` as the
+/// command's flags.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -74,18 +77,15 @@ pub enum DataError {
         detail: String,
     },
     /// A well-formed file that uses something this reader does not know.
-    #[error("`{}`: {detail}", path.display())]
+    #[error(fmt = unsupported)]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What was seen, and what to do.
+        /// What was seen, and what to do; options are marked for [`Spelling::text`].
         detail: String,
     },
     /// A key was asked for by name and is not there.
-    #[error(
-        "`{}` has no {role} under the key `{key}`; it holds {}: choose with --{role}",
-        path.display(), listed(found)
-    )]
+    #[error(fmt = key_missing)]
     KeyMissing {
         /// The file.
         path: PathBuf,
@@ -97,41 +97,31 @@ pub enum DataError {
         found: Vec<String>,
     },
     /// No key was asked for and none of the usual ones is there.
-    #[error(
-        "`{}` has no {expected}; it holds {}: name the keys with {choose}",
-        path.display(), listed(found)
-    )]
+    #[error(fmt = keys_absent)]
     KeysAbsent {
         /// The file.
         path: PathBuf,
         /// The usual keys, in words.
         expected: &'static str,
-        /// The options that choose.
+        /// The options that choose, marked for [`Spelling::text`].
         choose: &'static str,
         /// The keys in the file.
         found: Vec<String>,
     },
     /// No key was asked for and more than one usual key is there.
-    #[error(
-        "`{}` has {both}, so the choice is not clear; it holds {}: name the keys with {choose}",
-        path.display(), listed(found)
-    )]
+    #[error(fmt = keys_ambiguous)]
     KeysAmbiguous {
         /// The file.
         path: PathBuf,
         /// The competing keys, in words.
         both: &'static str,
-        /// The options that choose.
+        /// The options that choose, marked for [`Spelling::text`].
         choose: &'static str,
         /// The keys in the file.
         found: Vec<String>,
     },
     /// An npy file holds one array, so the decisions have to come from another.
-    #[error(
-        "`{}` is a single array (the signals); give the decisions as a second file, \
-         --decisions FILE.npy",
-        path.display()
-    )]
+    #[error(fmt = no_decisions)]
     NoDecisions {
         /// The npy file.
         path: PathBuf,
@@ -244,11 +234,7 @@ pub enum DataError {
         count: usize,
     },
     /// Constraints were asked for and there are none.
-    #[error(
-        "`{}` has no constraints (M with W, M_eq with W_eq, lower, upper); it holds {}: add them to \
-         the data, or give --matrix",
-        path.display(), listed(found)
-    )]
+    #[error(fmt = constraints_absent)]
     ConstraintsAbsent {
         /// The file.
         path: PathBuf,
@@ -256,16 +242,7 @@ pub enum DataError {
         found: Vec<String>,
     },
     /// A matrix without its bound, or a bound without its matrix.
-    #[error(
-        "`{}` has `{has}` but no `{lacks}`; {} needs both{}",
-        path.display(),
-        if has.contains("eq") { "M_eq·u = W_eq" } else { "M·u ≤ W" },
-        match *lacks {
-            "M" => " (a matrix for all rows can come from --matrix FILE)",
-            "M_eq" => " (a matrix for all rows can come from --matrix-eq FILE)",
-            _ => "",
-        }
-    )]
+    #[error(fmt = half)]
     Half {
         /// The file.
         path: PathBuf,
@@ -512,6 +489,92 @@ pub enum DataError {
         /// What the operating system answered.
         source: io::Error,
     },
+}
+
+fn unsupported(path: &Path, detail: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let detail = Spelling::of(f).text(detail);
+    write!(f, "`{}`: {detail}", path.display())
+}
+
+fn key_missing(
+    path: &Path,
+    role: &&'static str,
+    key: &str,
+    found: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (found, choose) = (listed(found), Spelling::of(f).setting(role));
+    let path = path.display();
+    write!(
+        f,
+        "`{path}` has no {role} under the key `{key}`; it holds {found}: choose with {choose}"
+    )
+}
+
+fn keys_absent(
+    path: &Path,
+    expected: &&'static str,
+    choose: &&'static str,
+    found: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (found, choose) = (listed(found), Spelling::of(f).text(choose));
+    write!(
+        f,
+        "`{}` has no {expected}; it holds {found}: name the keys with {choose}",
+        path.display()
+    )
+}
+
+fn keys_ambiguous(
+    path: &Path,
+    both: &&'static str,
+    choose: &&'static str,
+    found: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (found, choose) = (listed(found), Spelling::of(f).text(choose));
+    write!(
+        f,
+        "`{}` has {both}, so the choice is not clear; it holds {found}: name the keys with {choose}",
+        path.display()
+    )
+}
+
+fn no_decisions(path: &Path, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let second = Spelling::of(f).with_value("decisions", "FILE.npy");
+    write!(
+        f,
+        "`{}` is a single array (the signals); give the decisions as a second file, {second}",
+        path.display()
+    )
+}
+
+fn constraints_absent(path: &Path, found: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (found, matrix) = (listed(found), Spelling::of(f).setting("matrix"));
+    write!(
+        f,
+        "`{}` has no constraints (M with W, M_eq with W_eq, lower, upper); it holds {found}: add them to \
+         the data, or give {matrix}",
+        path.display()
+    )
+}
+
+fn half(
+    path: &Path,
+    has: &&'static str,
+    lacks: &&'static str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let both = if has.contains("eq") { "M_eq·u = W_eq" } else { "M·u ≤ W" };
+    write!(f, "`{}` has `{has}` but no `{lacks}`; {both} needs both", path.display())?;
+    let option = match *lacks {
+        "M" => "matrix",
+        "M_eq" => "matrix_eq",
+        _ => return Ok(()),
+    };
+    let from_file = Spelling::of(f).with_value(option, "FILE");
+    write!(f, " (a matrix for all rows can come from {from_file})")
 }
 
 /// At most this many names are listed; a csv file may have thousands of columns.

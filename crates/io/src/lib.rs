@@ -10,8 +10,8 @@ pub mod error;
 pub mod model;
 
 pub use data::{
-    DataRequest, Loaded, RowRanges, SharedMatrix, check_prices_ending, check_regular, load,
-    write_decisions, write_prices, write_whole,
+    DataRequest, Loaded, RowRanges, SharedMatrix, check_decisions_ending, check_prices_ending,
+    check_regular, check_writable, load, write_decisions, write_onward, write_prices, write_whole,
 };
 pub use error::DataError;
 pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

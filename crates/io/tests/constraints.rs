@@ -232,7 +232,10 @@ fn matrices_that_cannot_be_used() {
 fn constraints_that_are_not_there() {
     let folder = Folder::new();
     let message = folder.refusal("a.npz", archive(3, &[]), &wanted());
-    says(&message, &["`a.npz` has no constraints", "it holds `signals`, `decisions`", "--matrix"]);
+    says(
+        &message,
+        &["`a.npz` has no constraints", "it holds `signals`, `decisions`", "give matrix"],
+    );
     let text = "signals,decisions,time\n1,2,3\n";
     let message = folder.refusal("a.csv", text, &wanted());
     says(&message, &["no constraints", "`signals`, `decisions`, `time`"]);
@@ -240,13 +243,13 @@ fn constraints_that_are_not_there() {
     says(&folder.refusal("a.npz", half, &wanted()), &["has `M` but no `W`", "M·u ≤ W"]);
     let half = archive(3, &[("W_eq", npy_tensor(&[1], &[1.0]))]);
     let message = folder.refusal("a.npz", half, &wanted());
-    says(&message, &["has `W_eq` but no `M_eq`", "M_eq·u = W_eq", "--matrix-eq"]);
+    says(&message, &["has `W_eq` but no `M_eq`", "M_eq·u = W_eq", "matrix_eq=\"FILE\""]);
     let error = load(&committed("minari"), &wanted()).unwrap_err().to_string();
     says(&error, &["constraints inside episodes are not read", "npz"]);
     let second = committed("decisions.npy").display().to_string();
     let request = DataRequest { decisions: Some(second), ..wanted() };
     let error = load(&committed("signals.npy"), &request).unwrap_err().to_string();
-    says(&error, &["an npy file is one array", "--matrix"]);
+    says(&error, &["an npy file is one array", "give matrix"]);
 }
 
 #[test]
@@ -330,7 +333,10 @@ fn weights_from_npy_and_their_refusals() {
     says(&refused(&[1.0, f64::NAN, 0.0]), &["`count`", "NaN", "row 1"]);
     says(&refused(&[1.0, 2.0]), &["`count`", "each of 3 rows"]);
     let message = folder.refusal("a.npz", archive(3, &[]), &by("weights"));
-    says(&message, &["no weights under the key `weights`", "`signals`, `decisions`", "--weights"]);
+    says(
+        &message,
+        &["no weights under the key `weights`", "`signals`, `decisions`", "choose with weights"],
+    );
     let error = load(&committed("minari"), &by("rewards")).unwrap_err().to_string();
     says(&error, &["weights inside episodes are not read"]);
 }

@@ -99,7 +99,7 @@ fn dictionary_spaces() {
 
 #[test]
 fn npy_needs_its_decisions_as_a_file() {
-    says(&refusal_of("signals.npy", &both()), &["single array", "--decisions FILE.npy"]);
+    says(&refusal_of("signals.npy", &both()), &["single array", "decisions=\"FILE.npy\""]);
     let request = DataRequest { decisions: Some("no.npy".into()), ..both() };
     says(&refusal_of("signals.npy", &request), &["no file or folder at `no.npy`"]);
     let npz = committed("plain.npz").display().to_string();

@@ -179,6 +179,25 @@ impl Raw {
     }
 }
 
+/// A whole number that may be larger than TOML can hold, where it comes as text.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Whole {
+        Number(u64),
+        Text(String),
+        Other(Raw),
+    }
+    let wrong = |found: String| {
+        D::Error::custom(format!("`{found}` is not a whole number from 0 to {}", u64::MAX))
+    };
+    match Whole::deserialize(deserializer)? {
+        Whole::Number(number) => Ok(number),
+        Whole::Text(text) => text.parse().map_err(|_| wrong(text)),
+        Whole::Other(other) => Err(wrong(other.text())),
+    }
+}
+
 macro_rules! read_as_written {
     ($($name:ident),*) => {$(
         impl<'de> Deserialize<'de> for $name {

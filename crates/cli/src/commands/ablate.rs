@@ -1,5 +1,6 @@
 //! `argwhy ablate`: what each part of SSO is worth, against the exact optimum.
 
+use super::targets::check_folder;
 use super::{print, resolve};
 use crate::args::AblateArgs;
 use crate::error::CliError;
@@ -11,10 +12,10 @@ use argwhy::core::solver::{Iteration, Observer, Status};
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::settings::{Numbers, SolverKind};
 use argwhy::{Dataset, FitSettings, Pipeline, Progress};
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs;
 use std::ops::{ControlFlow, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const VARIANTS: [Variant; 9] = [
@@ -76,15 +77,16 @@ pub fn run(args: &AblateArgs) -> Result<End, CliError> {
             "0 seeds leave nothing to run; 1 or more are needed".to_owned(),
         ));
     }
-    fs::create_dir_all(&args.output)
-        .map_err(|source| CliError::Write { path: args.output.clone(), source })?;
+    let names = names(&args.data);
+    let inputs: Vec<&Path> = args.data.iter().map(PathBuf::as_path).collect();
+    let _folder = check_folder(&args.output, &outputs(&names, &variants, args.seeds), &inputs)?;
     interrupt::listen();
     let mut ablations = Vec::new();
-    for (path, &k) in args.data.iter().zip(&regularizations) {
+    for ((path, name), &k) in args.data.iter().zip(&names).zip(&regularizations) {
         if interrupt::asked() {
             break;
         }
-        ablations.extend(ablate(args, path, k, &variants)?);
+        ablations.extend(ablate(args, (path, name), k, &variants)?);
     }
     if ablations.is_empty() {
         return Ok(End::Short);
@@ -98,6 +100,64 @@ pub fn run(args: &AblateArgs) -> Result<End, CliError> {
         format_args!("traces, table.md and report.html are in {}", args.output.display()),
     );
     Ok(if interrupt::asked() { End::Short } else { End::Done })
+}
+
+/// A name for each data set, no two alike: the file's, with its folder and its ending where those are needed, at last a number.
+fn names(data: &[PathBuf]) -> Vec<String> {
+    let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let stem = |path: &Path| text(path.file_stem()).unwrap_or_else(|| "data".to_owned());
+    let with_folder = |path: &Path| {
+        let folder = path.parent().and_then(|folder| text(folder.file_name()));
+        folder.map_or_else(|| stem(path), |folder| format!("{folder}-{}", stem(path)))
+    };
+    let with_ending = |path: &Path| {
+        let ending = text(path.extension()).unwrap_or_default();
+        format!("{}-{ending}", with_folder(path))
+    };
+    let ways: [&dyn Fn(&Path) -> String; 3] = [&stem, &with_folder, &with_ending];
+    let mut names = Vec::new();
+    for path in data {
+        // Names that differ in case alone are one file on some systems.
+        let alone = |way: &&&dyn Fn(&Path) -> String| {
+            let own = way(path).to_lowercase();
+            data.iter().filter(|other| way(other).to_lowercase() == own).count() == 1
+        };
+        let name = ways.iter().find(alone).map_or_else(|| stem(path), |way| way(path));
+        names.push(name);
+    }
+    number_repeated(names)
+}
+
+/// The second of a name gets `-2`, or the next number that is free.
+fn number_repeated(names: Vec<String>) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for name in &names {
+        let free = |new: &String| {
+            let same = |other: &String| other.to_lowercase() == new.to_lowercase();
+            !told.iter().any(same) && (new == name || !names.iter().any(same))
+        };
+        let mut numbered = (2..).map(|n| format!("{name}-{n}"));
+        let new = Some(name.clone()).filter(free).or_else(|| numbered.find(free));
+        told.push(new.expect("numbers do not end"));
+    }
+    told
+}
+
+/// The files that will be written.
+fn outputs(names: &[String], variants: &[&'static Variant], seeds: u64) -> Vec<String> {
+    let mut all = vec!["table.md".to_owned(), "report.html".to_owned()];
+    for name in names {
+        for variant in variants {
+            all.extend((0..seeds).map(|seed| trace_name(name, variant, seed)));
+        }
+    }
+    all
+}
+
+fn trace_name(data: &str, variant: &Variant, seed: u64) -> String {
+    let plain: String =
+        variant.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("{data}.{plain}.seed{seed}.jsonl")
 }
 
 fn regularizations(args: &AblateArgs) -> Result<Vec<f64>, CliError> {
@@ -115,7 +175,7 @@ fn regularizations(args: &AblateArgs) -> Result<Vec<f64>, CliError> {
 
 fn ablate(
     args: &AblateArgs,
-    path: &Path,
+    (path, name): (&Path, &str),
     regularization: f64,
     variants: &[&'static Variant],
 ) -> Result<Option<Ablation>, CliError> {
@@ -128,10 +188,8 @@ fn ablate(
     let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
     let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
     let task = Task { settings: settings(args, regularization), data, rows };
-    let name =
-        path.file_stem().map_or_else(|| "data".to_owned(), |s| s.to_string_lossy().into_owned());
     say(args.quiet, format_args!("{name}: the exact optimum …"));
-    let mut ablation = task.optimum(name)?;
+    let mut ablation = task.optimum(name.to_owned())?;
     if interrupt::asked() {
         // Errors against an unfinished optimum would mean nothing.
         return Ok(None);
@@ -245,9 +303,7 @@ fn trace(
         text.push_str(&line);
         text.push('\n');
     }
-    let plain: String =
-        variant.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    write(&args.output.join(format!("{data}.{plain}.seed{seed}.jsonl")), &text)
+    write(&args.output.join(trace_name(data, variant, seed)), &text)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
@@ -291,4 +347,20 @@ fn table(ablations: &[Ablation]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_sets_of_one_name_are_told_apart() {
+        let named = |paths: &[&str]| names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(named(&["a/hopper.npz", "walker.npz"]), ["hopper", "walker"]);
+        assert_eq!(named(&["a/d.npz", "b/d.npz"]), ["a-d", "b-d"]);
+        assert_eq!(named(&["a/d.npz", "a/d.csv"]), ["a-d-npz", "a-d-csv"]);
+        assert_eq!(named(&["d.npz", "d.npz", "d-2.npz"]), ["d", "d-3", "d-2"]);
+        assert_eq!(named(&["x/a/d.npz", "y/a/d.npz"]), ["d", "d-2"]);
+        assert_eq!(named(&["a/d.npz", "b/D.npz"]), ["a-d", "b-D"]);
+    }
 }

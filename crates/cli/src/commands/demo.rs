@@ -6,16 +6,36 @@ pub mod quadrotor;
 
 use crate::End;
 use crate::args::{DemoArgs, DemoName};
+use crate::commands::targets::check_folder;
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::io::write_whole;
 use std::path::Path;
 
+/// What each demo writes.
+const OF_QUADROTOR: [&str; 3] = ["demonstrations.csv", "pilot.argwhy", "report.html"];
+const OF_CHARGING: [&str; 9] = [
+    "history.csv",
+    "held-out.csv",
+    "tomorrow.csv",
+    "matrix.csv",
+    "depot.argwhy",
+    "README.txt",
+    "decisions.csv",
+    "prices.csv",
+    "report.html",
+];
+
 pub fn run(args: &DemoArgs) -> Result<End, CliError> {
+    if args.name == DemoName::Quadrotor && args.nights.is_some() {
+        return Err(CliError::Usage("--nights belongs to `argwhy demo charging`".to_owned()));
+    }
+    let outputs = match args.name {
+        DemoName::Quadrotor => &OF_QUADROTOR[..],
+        DemoName::Charging => &OF_CHARGING,
+    };
+    let _folder = check_folder(&args.output, outputs, &[])?;
     match args.name {
-        DemoName::Quadrotor if args.nights.is_some() => {
-            Err(CliError::Usage("--nights belongs to `argwhy demo charging`".to_owned()))
-        }
         DemoName::Quadrotor => quadrotor::run(args),
         DemoName::Charging => charging::run(args),
     }

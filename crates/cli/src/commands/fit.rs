@@ -2,14 +2,16 @@
 
 mod path;
 
-use super::{check_targets, names, print_json, resolve};
+use super::targets::check_targets;
+use super::{names, print_json, resolve};
 use crate::args::FitArgs;
+use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::progress::{Follow, say};
-use crate::{End, config, interrupt, pages};
+use crate::{End, interrupt, pages};
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, write_whole};
-use argwhy::{Dataset, Fit, Pipeline};
+use argwhy::{DataSources, Dataset, Fit, Pipeline};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -65,37 +67,39 @@ impl FitResult {
 
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
-    config::check_solver(&args.options, &options)?;
-    let settings = config::settings(&options)?;
+    let Options { settings, source, outputs, notes } = &options;
     // Found out now, not after hours of work.
-    let second = options.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
-    let (matrix, matrix_eq) = (options.matrix.as_deref(), options.matrix_eq.as_deref());
-    let inputs = [Some(args.data.as_path()), args.config.as_deref(), second, matrix, matrix_eq];
-    let models = path::models(&args.output, options.path.as_ref());
-    let wholes = models.iter().map(PathBuf::as_path).chain(options.report.as_deref());
-    if options.path.is_some() && options.report.is_some() {
+    let file =
+        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
+    let beside = [file(&source.decisions), file(&source.weights)];
+    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq];
+    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
+    let models = path::models(&args.output, outputs.path.as_ref());
+    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
+    if outputs.path.is_some() && outputs.report.is_some() {
         return Err(CliError::Usage(
             "--report is about one fit; leave it out with --path, and fit the regularization you choose with -k and --report"
                 .to_owned(),
         ));
     }
     check_targets(
-        &inputs.into_iter().flatten().collect::<Vec<_>>(),
+        &inputs.collect::<Vec<_>>(),
         &wholes.collect::<Vec<_>>(),
-        options.trace.as_deref().as_slice(),
+        outputs.trace.as_deref().as_slice(),
     )?;
     interrupt::listen();
     let request = DataRequest {
-        signals: options.signals.clone(),
-        decisions: options.decisions.clone(),
-        constraints: options.constraints,
-        matrix: options.matrix.clone(),
-        matrix_eq: options.matrix_eq.clone(),
-        weights: options.weights.clone(),
+        signals: source.signals.clone(),
+        decisions: source.decisions.clone(),
+        constraints: source.constraints,
+        matrix: source.matrix.clone(),
+        matrix_eq: source.matrix_eq.clone(),
+        weights: source.weights.clone(),
         ..DataRequest::default()
     };
     let loaded = argwhy::load(&args.data, &request)?;
-    let rows = resolve(options.rows.as_ref(), loaded.signals.nrows())?;
+    let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?;
     if let Some(constraints) = loaded.constraints {
@@ -104,7 +108,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if let Some(weights) = loaded.weights {
         data = data.with_weights(weights)?;
     }
-    let mut follow = Follow::new(options.quiet, options.trace.as_deref())?;
+    let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
     if settings.limits_unsaid(data.constraints().is_some()) {
         follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
     }
@@ -114,29 +118,41 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             names(&loaded.unread)
         ));
     }
-    let pipeline = Pipeline::new(settings)?;
-    if let Some(path) = &options.path {
-        let fitted = path::run(&pipeline, (&data, &rows), &path.0, &models, &mut follow);
+    for note in notes {
+        follow.note(note);
+    }
+    let pipeline = Pipeline::new(settings.clone())?;
+    let sources = options.sources();
+    if let Some(path) = &outputs.path {
+        let fitted =
+            path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);
         let traced = follow.finish();
-        let end = path::tell(&fitted?, options.quiet, options.json)?;
+        let end = path::tell(&fitted?, outputs.quiet, outputs.json)?;
         return traced.map(|()| end);
     }
     let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
-    let fit = fitted?;
+    let fit = with_sources(fitted?, &sources);
     fit.save(&args.output)?;
-    if let Some(path) = &options.report {
+    if let Some(path) = &outputs.report {
         let page =
             pages::fit::page(&fit, &data, &follow.history, &args.data.display().to_string())?;
         write_whole(path, page.as_bytes())
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
-    summarise(&fit, &args.output, options.quiet);
-    if options.json {
+    summarise(&fit, &args.output, outputs.quiet);
+    if outputs.json {
         print_json(&FitResult::new(&fit, &args.output))?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// The fit with where its data came from, as far as only the loader knows.
+fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
+    let constraints = fit.sources.constraints || sources.constraints;
+    fit.sources = DataSources { constraints, ..sources.clone() };
+    fit
 }
 
 fn summarise(fit: &Fit, path: &Path, quiet: bool) {
@@ -148,7 +164,7 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
     say(
         quiet,
         format_args!(
-            "{}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
+            "{:#}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
             fit.verdict(),
             certificate.objective,
             certificate.relative_gap,

@@ -1,7 +1,8 @@
 //! `argwhy inspect`: what a model file holds.
 
 use super::fit::FitResult;
-use super::{check_targets, print, print_json};
+use super::targets::check_targets;
+use super::{print, print_json};
 use crate::args::InspectArgs;
 use crate::error::CliError;
 use crate::prices::{Held, by_limit};

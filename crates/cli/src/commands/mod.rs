@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod fit;
 pub mod inspect;
 pub mod predict;
+pub mod targets;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
@@ -135,44 +136,6 @@ fn names(keys: &[&str]) -> String {
         [first @ .., last] if !first.is_empty() => format!("`{}` and `{last}`", first.join("`, `")),
         _ => format!("`{}`", keys.concat()),
     }
-}
-
-/// Refuses an output that would overwrite an input or another output, one without a folder, and one that is written whole but is
-/// no regular file. `streams` are written line by line and may be pipes.
-fn check_targets(inputs: &[&Path], wholes: &[&Path], streams: &[&Path]) -> Result<(), CliError> {
-    let outputs = [wholes, streams].concat();
-    // A file that does not exist yet is known by its folder and its name.
-    let identity = |path: &Path| {
-        path.canonicalize().or_else(|_| {
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            folder.canonicalize().map(|folder| folder.join(path.file_name().unwrap_or_default()))
-        })
-    };
-    for (i, path) in outputs.iter().enumerate() {
-        let wrong = |source| CliError::Write { path: path.to_path_buf(), source };
-        if i < wholes.len() {
-            argwhy::io::check_regular(path).map_err(wrong)?;
-        }
-        let Ok(own) = identity(path) else {
-            let folder = path.parent().unwrap_or(path).display();
-            return Err(wrong(io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("there is no folder `{folder}`"),
-            )));
-        };
-        for other in inputs.iter().chain(&outputs[..i]) {
-            if identity(other).is_ok_and(|other| other == own) {
-                return Err(CliError::Usage(format!(
-                    "`{}` is used twice, and writing it would destroy the other; choose another name for the output",
-                    path.display()
-                )));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Runs `work` on as many threads as asked for.

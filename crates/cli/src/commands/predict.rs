@@ -1,6 +1,7 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
-use super::{Wanted, check_targets, load_rows, on_threads, resolve};
+use super::targets::check_targets;
+use super::{Wanted, load_rows, on_threads, resolve};
 use crate::End;
 use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
@@ -9,7 +10,10 @@ use argwhy::Predictor;
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
-use argwhy::io::{SharedMatrix, check_prices_ending, write_decisions, write_prices, write_whole};
+use argwhy::io::{
+    SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions, write_prices,
+    write_whole,
+};
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,13 +23,18 @@ use std::path::Path;
 
 pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let sets = &args.sets;
+    let second = args.decisions.as_deref().map(Path::new).filter(|path| path.is_file());
     let inputs = [
         Some(args.model.as_path()),
         args.data.as_deref(),
+        second,
         sets.matrix.as_deref(),
         sets.matrix_eq.as_deref(),
     ];
     let prices = prices_file(args)?;
+    if let Some(output) = args.output.as_deref().filter(|_| !args.jsonl) {
+        check_decisions_ending(output)?;
+    }
     let outputs: Vec<&Path> = args.output.as_deref().into_iter().chain(prices).collect();
     check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs, &[])?;
     let stored = argwhy::load_model(&args.model)?;
@@ -137,7 +146,7 @@ impl Shared {
 impl Question {
     /// What limits this decision beside the model's own limits; empty where nothing does.
     fn constraints(&self, shared: &Shared) -> Result<Constraints, String> {
-        let told = |e: argwhy::core::Error| e.to_string();
+        let told = |e: argwhy::core::Error| format!("{e:#}");
         let fill = |bound: &[Option<f64>], none: f64| -> Array1<f64> {
             bound.iter().map(|b| b.unwrap_or(none)).collect()
         };
@@ -243,10 +252,10 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         let answer = if free {
             predictor
                 .decide_one(&question.signal, None, &mut scratch, &mut decision)
-                .map_err(|e| wrong(e.to_string()))?;
+                .map_err(|e| wrong(format!("{e:#}")))?;
             Answer { decision: &decision, prices: None }
         } else {
-            let wrong = |e: argwhy::core::Error| wrong(e.to_string());
+            let wrong = |e: argwhy::core::Error| wrong(format!("{e:#}"));
             let given = Some(&given).filter(|given| !given.is_empty());
             let sets = predictor.sets(given, 1).map_err(wrong)?;
             predictor

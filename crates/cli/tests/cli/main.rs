@@ -13,6 +13,8 @@ mod determinism;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+#[cfg(unix)]
+mod outputs;
 mod path;
 mod primal;
 mod refusals;

@@ -54,6 +54,38 @@ fn a_single_sample_is_a_block_too() {
     assert!(objectives.windows(2).all(|w| w[1] <= w[0] + 1e-12), "{objectives:?}");
 }
 
+/// Issue 21, fault 11: a warm-up of two parts was nobody's wish.
+#[test]
+fn one_two_or_three_samples_are_enough() {
+    for rows in [1, 2, 3] {
+        let folder = Folder::with_data(rows);
+        let newton = ["fit", "data.csv", "-o", "n.argwhy", "--bounds=-1,1", "-k=0.01", "--json"];
+        let expected = folder.run(newton).exits(0).json()["objective"].as_f64().unwrap();
+        let most = format!("--block={rows}");
+        for more in [
+            &[][..],
+            &["--block=1"],
+            &[most.as_str()],
+            &["--block=1.0"],
+            &["--block=0.01"],
+            &["--warm-up=1"],
+            &["--init=paper-warm-up"],
+            &["--init=expert"],
+            &["--init=zero"],
+            &["--selection=paper"],
+            &["--selection=cyclic"],
+            &["--selection=random"],
+        ] {
+            let args = fit(more);
+            let result = folder.run(args.iter().chain(&["-k=0.01"])).exits(0).json();
+            let objective = result["objective"].as_f64().unwrap();
+            assert!((objective - expected).abs() <= 1e-6, "{rows} {more:?}: {result}");
+        }
+        let refused = folder.run(fit(&[&format!("--warm-up={}", rows + 1)])).exits(2);
+        says(&refused.stderr, &["warm-up is", "no more parts than samples"]);
+    }
+}
+
 fn steps(folder: &Folder) -> Vec<Value> {
     folder.text("t.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }

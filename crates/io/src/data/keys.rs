@@ -90,17 +90,17 @@ struct Texts {
 const PAIRS: Texts = Texts {
     expected: "`signals` and `decisions`, nor `observations` and `actions`",
     both: "both `signals`, `decisions` and `observations`, `actions`",
-    choose: "--signals and --decisions",
+    choose: "{signals} and {decisions}",
 };
 const SIGNALS_ONLY: Texts = Texts {
     expected: "`signals`, nor `observations`",
     both: "both `signals` and `observations`",
-    choose: "--signals",
+    choose: "{signals}",
 };
 const DECISIONS_ONLY: Texts = Texts {
     expected: "`decisions`, nor `actions`",
     both: "both `decisions` and `actions`",
-    choose: "--decisions",
+    choose: "{decisions}",
 };
 
 /// The index of the only candidate that is there.

@@ -36,7 +36,7 @@ impl SharedMatrix {
                     path: path.to_path_buf(),
                     detail: format!(
                         "a matrix for all rows is a csv file with a header or an npy file; give \
-                         one of these, or put `{key}` beside the signals and use --constraints"
+                         one of these, or put `{key}` beside the signals and use {{constraints}}"
                     ),
                 });
             }

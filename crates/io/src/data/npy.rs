@@ -24,14 +24,16 @@ pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataErr
     if let Some(key) = request.signals.as_ref().filter(|key| *key != "signals") {
         return Err(DataError::Unsupported {
             path: path.to_path_buf(),
-            detail: format!("an npy file is one array and has no key `{key}`; leave out --signals"),
+            detail: format!(
+                "an npy file is one array and has no key `{key}`; leave out {{signals}}"
+            ),
         });
     }
     if request.constraints && request.matrix.is_none() && request.matrix_eq.is_none() {
         return Err(DataError::Unsupported {
             path: path.to_path_buf(),
             detail: "an npy file is one array and holds no constraints; put signals, decisions, M \
-                     and W into one npz file or a folder, or give --matrix with a column W"
+                     and W into one npz file or a folder, or give {matrix} with a column W"
                 .to_owned(),
         });
     }

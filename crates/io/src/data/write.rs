@@ -11,6 +11,7 @@ use ::zip::write::SimpleFileOptions;
 use ::zip::{CompressionMethod, ZipWriter};
 use argwhy_core::decision_set::{Prices, RowLabel};
 use ndarray::ArrayView2;
+use tempfile::NamedTempFile;
 
 use super::format::ending;
 use crate::error::DataError;
@@ -25,18 +26,23 @@ mod latch;
 /// nothing at `path` has changed.
 #[allow(clippy::needless_pass_by_value, reason = "views are passed by value, as in ndarray")]
 pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), DataError> {
+    check_decisions_ending(path)?;
     let encode: fn(&ArrayView2<f64>, &mut BufWriter<&File>) -> io::Result<()> =
         match ending(path).as_deref() {
             Some("npz") => |array, out| npz(array, out),
             Some("npy") => |array, out| npy(array, out),
-            Some("csv") => |array, out| csv(array, out),
-            _ => {
-                let endings = ".npz, .npy or .csv";
-                return Err(DataError::WriteEnding { path: path.to_path_buf(), endings });
-            }
+            _ => |array, out| csv(array, out),
         };
     replace(path, |out| encode(&decisions, out))
         .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+}
+
+/// Whether [`write_decisions`] knows the path's ending.
+pub fn check_decisions_ending(path: &Path) -> Result<(), DataError> {
+    if matches!(ending(path).as_deref(), Some("npz" | "npy" | "csv")) {
+        return Ok(());
+    }
+    Err(DataError::WriteEnding { path: path.to_path_buf(), endings: ".npz, .npy or .csv" })
 }
 
 /// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, as `M[3]`
@@ -82,18 +88,45 @@ fn replace(
     path: &Path,
     encode: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
+    let (file, target) = beside(path)?;
+    let mut out = BufWriter::new(file.as_file());
+    encode(&mut out)?;
+    out.flush()?;
+    drop(out);
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    // The new name is durable once the folder is; file systems that cannot do this still have
+    // a complete file, so a refusal is not an error.
+    let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Whether `path` can be given a new content: everything that [`write_whole`] does to it but the last step, undone.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    beside(path).map(|_| ())
+}
+
+/// Gives `path` the content `first`, or leaves it as it was; what is written to the file afterwards is added.
+pub fn write_onward(path: &Path, first: &[u8]) -> io::Result<File> {
+    let (mut file, target) = beside(path)?;
+    file.write_all(first)?;
+    file.persist(&target).map_err(|error| error.error)
+}
+
+/// A temporary file in the folder of `path`, and the name it is to take in the end.
+fn beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     // Through a symbolic link, the file it points to is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     check_regular(&target)?;
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
+    let folder = folder_of(&target);
     if !folder.is_dir() {
         let message = format!("there is no folder `{}`", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-
+    // A file that is write-protected is so on purpose, though a folder would let it be replaced.
+    if target.exists() {
+        File::options().write(true).open(&target)?;
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".argwhy-").suffix(".tmp");
     #[cfg(unix)]
@@ -103,16 +136,14 @@ fn replace(
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(&folder).map_err(|e| without_temporary_name(&e))?;
-    let mut out = BufWriter::new(file.as_file());
-    encode(&mut out)?;
-    out.flush()?;
-    drop(out);
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    // The new name is durable once the folder is; file systems that cannot do this still have
-    // a complete file, so a refusal is not an error.
-    let _ = File::open(&folder).and_then(|folder| folder.sync_all());
-    Ok(())
+    Ok((file, target))
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// `tempfile` adds the path of a file the user never asked for to its messages.
@@ -257,6 +288,35 @@ mod tests {
             assert!(npy(&array.view(), &mut &mut room[..]).is_err());
             assert!(csv(&array.view(), &mut &mut room[..]).is_err());
         }
+    }
+
+    #[test]
+    fn a_place_is_checked_without_touching_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        check_writable(&path).unwrap();
+        assert!(names(folder.path()).is_empty());
+        fs::write(&path, "old").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+        for wrong in ["out.csv/x.csv", "none/x.csv", ""] {
+            assert!(check_writable(&folder.path().join(wrong)).is_err(), "{wrong}");
+        }
+        #[cfg(target_os = "linux")]
+        assert!(check_writable(Path::new("/proc/out.csv")).is_err());
+    }
+
+    #[test]
+    fn a_stream_replaces_the_old_file_with_its_first_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.jsonl");
+        fs::write(&path, "old").unwrap();
+        let mut file = write_onward(&path, b"one\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
+        file.write_all(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+        assert_eq!(names(folder.path()), ["out.jsonl"]);
     }
 
     #[cfg(unix)]

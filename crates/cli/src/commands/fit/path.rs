@@ -1,13 +1,13 @@
 //! `argwhy fit --path`: a model for each of several regularizations.
 
-use super::FitResult;
+use super::{FitResult, with_sources};
 use crate::End;
 use crate::commands::print_json;
 use crate::error::CliError;
 use crate::progress::{Follow, say};
 use argwhy::core::solver::Status;
 use argwhy::settings::Numbers;
-use argwhy::{Dataset, Pipeline};
+use argwhy::{DataSources, Dataset, Pipeline};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,14 @@ pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
 pub fn run(
     pipeline: &Pipeline,
     (data, rows): (&Dataset, &[Range<usize>]),
-    path: &[f64],
-    models: &[PathBuf],
+    (path, models): (&[f64], &[PathBuf]),
+    sources: &DataSources,
     follow: &mut Follow,
 ) -> Result<Vec<FitResult>, CliError> {
     let mut results = Vec::new();
     pipeline.fit_path(data, rows, path, follow, &mut |fit| {
         let model = &models[results.len()];
+        let fit = with_sources(fit, sources);
         fit.save(model)?;
         results.push(FitResult::new(&fit, model));
         Ok(())

@@ -44,6 +44,9 @@ pub enum Initialization {
     Zero,
 }
 
+/// Parts of a warm-up where nobody says.
+const USUAL_PARTS: usize = 2;
+
 /// How SSO runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SsoSettings {
@@ -59,8 +62,8 @@ pub struct SsoSettings {
     pub selection: Selection,
     /// Where to start.
     pub init: Initialization,
-    /// Parts of a warm-up.
-    pub warm_up: usize,
+    /// Parts of a warm-up; none means two, or one where there is a single sample.
+    pub warm_up: Option<usize>,
     /// Rank of a block's preconditioner at most.
     pub max_rank: Option<usize>,
 }
@@ -74,7 +77,7 @@ impl Default for SsoSettings {
             block: BlockSize::Share(0.5),
             selection: Selection::default(),
             init: Initialization::default(),
-            warm_up: 2,
+            warm_up: None,
             max_rank: None,
         }
     }
@@ -106,13 +109,20 @@ impl SsoSettings {
         if !(self.tol > 0.0 && self.tol.is_finite()) {
             return setting("tol", self.tol.to_string(), "a positive finite number");
         }
-        if !(1..=n_samples).contains(&self.warm_up) {
+        if let Some(parts) = self.warm_up
+            && !(1..=n_samples).contains(&parts)
+        {
             return setting(
                 "warm-up",
-                format!("{} for {n_samples} samples", self.warm_up),
+                format!("{parts} for {n_samples} samples"),
                 "1 part or more, no more parts than samples",
             );
         }
-        Ok(Checked { block: self.block.count(n_samples)?, parts: self.warm_up })
+        Ok(Checked { block: self.block.count(n_samples)?, parts: self.parts(n_samples) })
+    }
+
+    /// Parts of a warm-up of `n_samples`, one or more.
+    pub fn parts(&self, n_samples: usize) -> usize {
+        self.warm_up.unwrap_or(USUAL_PARTS).clamp(1, n_samples.max(1))
     }
 }
