@@ -30,6 +30,7 @@ pub mod experts;
 pub mod machine;
 pub mod pipeline;
 pub mod plan;
+pub mod reading;
 pub mod settings;
 
 pub use argwhy_core::kernel::CustomKernel;
@@ -38,4 +39,5 @@ pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use error::Error;
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
+pub use reading::load_for_fit;
 pub use settings::FitSettings;

@@ -62,8 +62,10 @@ pub struct Plan {
     pub primal: bool,
 }
 
-/// The program itself, its threads' stacks, and what the allocator keeps.
+/// The program itself and what the allocator keeps.
 const PROCESS_BYTES: u64 = 28 << 20;
+/// A thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
+const THREAD_BYTES: u64 = 256 << 10;
 /// Where `--operator compact` works.
 const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products, in f32, where \
      rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
@@ -85,7 +87,9 @@ impl Plan {
         };
         let n_together = blocks[0].max(blocks[1]);
         let memory = |precision, kind, rank| match settings.solver {
-            SolverKind::Newton => memory_bytes(&kernel, sizes, precision, kind, rank),
+            SolverKind::Newton => {
+                process_bytes(settings) + memory_bytes(&kernel, sizes, precision, kind, rank)
+            }
             SolverKind::Sso => {
                 // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
                 // of the warm-up beside it.
@@ -97,9 +101,9 @@ impl Plan {
                         ..settings.newton()
                     };
                     memory_bytes(&kernel, block, precision, kind, sizes.rank_for(&own, n_samples))
-                        - PROCESS_BYTES
                 });
-                memory_bytes(&kernel, sizes, precision, OperatorKind::Tiled, 0)
+                process_bytes(settings)
+                    + memory_bytes(&kernel, sizes, precision, OperatorKind::Tiled, 0)
                     + beside[0].max(beside[1])
             }
         };
@@ -205,7 +209,7 @@ impl Plan {
         let numbers = n_loaded * (signal_dim + decision_dim)
             + n_samples * (decision_dim + 1)
             + sizes.set_numbers;
-        let memory_bytes = PROCESS_BYTES
+        let memory_bytes = process_bytes(settings)
             + (numbers * size_of::<f64>()) as u64
             + primal::bytes(n_samples, decision_dim, n_weights, sizes.coupled);
         let limit_bytes = settings.memory.0;
@@ -276,6 +280,12 @@ impl Plan {
     }
 }
 
+/// What the process takes before it has read or computed anything.
+pub(crate) fn process_bytes(settings: &FitSettings) -> u64 {
+    let n_threads = settings.threads.unwrap_or_else(crate::machine::n_cores);
+    PROCESS_BYTES + n_threads as u64 * THREAD_BYTES
+}
+
 /// A duration as people say it.
 fn in_words(seconds: f64) -> String {
     match seconds {
@@ -331,8 +341,7 @@ fn memory_bytes(
         (2 * decision_dim, 0)
     };
     let solver = if sizes.coupled { newton::coupled_bytes } else { newton::bytes };
-    PROCESS_BYTES
-        + (numbers * size_of::<f64>()) as u64
+    (numbers * size_of::<f64>()) as u64
         + HostOperator::bytes(kernel, n_samples, n_features, precision, kind)
         + HostOperator::product_bytes(n_samples, vectors)
         + solver(n_samples, decision_dim, rank)

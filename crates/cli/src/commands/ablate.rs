@@ -199,9 +199,6 @@ fn ablate(
         decisions: args.decisions.clone(),
         ..DataRequest::default()
     };
-    let loaded = argwhy::load(path, &request)?;
-    let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
-    let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
     let default = FitSettings::default();
     let base = FitSettings {
         bounds: args.bounds.clone(),
@@ -212,6 +209,9 @@ fn ablate(
         block: args.block.unwrap_or(default.block),
         ..default
     };
+    let loaded = argwhy::load_for_fit(path, &request, &base, args.rows.rows.as_ref())?;
+    let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
+    let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
     let name =
         path.file_stem().map_or_else(|| "data".to_owned(), |s| s.to_string_lossy().into_owned());
     say(args.quiet, format_args!("{name}: the exact optimum …"));

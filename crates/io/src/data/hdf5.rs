@@ -27,7 +27,8 @@ mod links;
 mod members;
 mod section;
 
-/// Bytes of file structure kept at hand: without, every field of it is a system call.
+/// Bytes of file structure kept at hand: without, every field of it is a system call. They are part
+/// of what the program takes itself.
 const METADATA_CACHE: usize = 4 << 20;
 
 pub(super) fn open<'a>(
@@ -37,9 +38,6 @@ pub(super) fn open<'a>(
     answered(&origin, || {
         let handle =
             fs::File::open(origin.path).map_err(|error| unreadable(origin.path, error))?;
-        // As much as the file has at most, and some for the crate's own lists.
-        let structure = METADATA_CACHE as u64;
-        origin.charge(structure, "its structure")?;
         let cached = FileAccessProperties::new()
             .with_metadata_cache(MetadataCacheConfig::new(METADATA_CACHE));
         let source = WithoutLinks::new(handle).map_err(|error| failed(&origin, error.into()))?;

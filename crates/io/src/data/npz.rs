@@ -35,7 +35,7 @@ pub(super) fn open<'a>(
 
     let entries: Vec<String> =
         archive.file_names_raw().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    origin.charge(entries.len() as u64 * ENTRY_BYTES, "the list of its arrays")?;
+    origin.charge_list(entries.len() as u64 * ENTRY_BYTES, "the list of its arrays")?;
     let names: Vec<String> = entries
         .iter()
         .map(|entry| entry.strip_suffix(".npy").unwrap_or(entry).to_owned())

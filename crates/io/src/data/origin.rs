@@ -100,6 +100,12 @@ impl Origin<'_> {
         Ok(vec![0.0; count])
     }
 
+    /// Takes memory for a list of what is in the file. A short one is part of the program's own.
+    pub fn charge_list(&self, bytes: u64, what: &str) -> Result<(), DataError> {
+        const SHORT: u64 = 1 << 20;
+        if bytes > SHORT { self.charge(bytes, what) } else { Ok(()) }
+    }
+
     /// Takes memory for a part of this file.
     pub fn charge(&self, bytes: u64, what: &str) -> Result<(), DataError> {
         self.meter.charge(bytes, what, self.path)

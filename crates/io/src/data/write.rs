@@ -1,7 +1,7 @@
 //! Decisions to npz, npy or csv, prices to npz or csv, whole or not at all.
 //!
 //! The bytes go to a temporary file in the target's folder, which takes the target's name only
-//! once everything is on disk.
+//! once everything is on disk. Where the system can, that file has no name before.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
@@ -17,6 +17,8 @@ use crate::error::DataError;
 use latch::Latch;
 
 mod latch;
+#[cfg(target_os = "linux")]
+mod nameless;
 
 /// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
 ///
@@ -94,6 +96,14 @@ fn replace(
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
 
+    // Without a name until it is complete, so that nothing is left whatever ends the process.
+    #[cfg(target_os = "linux")]
+    if let Some(file) = nameless::create(&folder) {
+        fill(&file, encode)?;
+        nameless::name(&file, &folder, &target)?;
+        sync_folder(&folder);
+        return Ok(());
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".argwhy-").suffix(".tmp");
     #[cfg(unix)]
@@ -103,16 +113,28 @@ fn replace(
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(&folder).map_err(|e| without_temporary_name(&e))?;
-    let mut out = BufWriter::new(file.as_file());
+    fill(file.as_file(), encode)?;
+    file.persist(&target).map_err(|error| error.error)?;
+    sync_folder(&folder);
+    Ok(())
+}
+
+/// Writes what `encode` writes, all the way to the disk.
+fn fill(
+    file: &File,
+    encode: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
     encode(&mut out)?;
     out.flush()?;
     drop(out);
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    // The new name is durable once the folder is; file systems that cannot do this still have
-    // a complete file, so a refusal is not an error.
-    let _ = File::open(&folder).and_then(|folder| folder.sync_all());
-    Ok(())
+    file.sync_all()
+}
+
+/// A new name is durable once the folder is; file systems that cannot do this still have a complete
+/// file, so a refusal is not an error.
+fn sync_folder(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 /// `tempfile` adds the path of a file the user never asked for to its messages.
@@ -242,6 +264,26 @@ mod tests {
         replace(&path, |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_unfinished_file_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        if nameless::create(folder.path()).is_none() {
+            return; // A file system that cannot do this.
+        }
+        let path = folder.path().join("out.csv");
+        for expected in [&[][..], &["out.csv"]] {
+            replace(&path, |out| {
+                out.write_all(&vec![b'x'; 1 << 20])?;
+                out.flush()?;
+                assert_eq!(names(folder.path()), expected);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(names(folder.path()), ["out.csv"]);
+        }
     }
 
     #[test]

@@ -25,8 +25,6 @@ const SHUFFLE: u16 = 2;
 
 /// Bytes put into place at a time.
 const BLOCK: usize = 1 << 16;
-/// Chunks up to this size are unpacked whole where their bytes are shuffled.
-const SMALL: usize = 1 << 20;
 
 /// The chunks of a dataset, all of them written, and how they are packed.
 pub(super) struct Chunks<'a> {
@@ -100,10 +98,11 @@ impl<'a> Chunks<'a> {
     ) -> Result<(), DataError> {
         let numbers = self.numbers;
         let failed = |error| origin.read_failed(&format!("array `{}`", numbers.key), error);
-        // Shuffled bytes are at hand all at once, or each of them has to be found by unpacking anew.
+        // A number's bytes lie far apart where they are shuffled: the chunk is unpacked whole if there
+        // is room for it, else once for each of them.
         let whole = self.shuffled
             && self.deflated
-            && (self.chunk_bytes() <= SMALL || origin.meter.has_room(self.chunk_bytes() as u64));
+            && origin.meter.has_room(self.chunk_bytes() as u64);
         let scratch = if whole { self.chunk_bytes() as u64 } else { 0 };
         origin.meter.charge(scratch, &format!("unpacking `{}`", numbers.key), origin.path)?;
         let mut bytes = self.bytes(chunk, whole).map_err(failed)?;

@@ -26,8 +26,6 @@ pub(super) struct Numbers {
 const WINDOW: usize = 1 << 20;
 /// Bytes that the list of a dataset's chunks takes for each.
 const CHUNK_BYTES: u64 = 128;
-/// Bytes that an open dataset takes: its header, parsed.
-const DATASET_BYTES: u64 = 2 << 10;
 
 impl Numbers {
     /// Checks type, shape and size, before anything is allocated.
@@ -46,7 +44,6 @@ impl Numbers {
         origin: &Origin<'_>,
         rows_of: impl Fn(&[u64]) -> Result<(usize, usize), DataError>,
     ) -> Result<Self, DataError> {
-        origin.charge(DATASET_BYTES, "the list of its arrays")?;
         let shape = dataset.shape().map_err(|error| failed(origin, error))?;
         let datatype = dataset.datatype().map_err(|error| failed(origin, error))?;
         let dtype = dtype_of(&datatype).ok_or_else(|| DataError::Dtype {
@@ -66,9 +63,8 @@ impl Numbers {
         }
         let numbers = Self { dataset, dtype, key: key.to_owned(), shape, rows, columns };
         let listed = numbers.n_chunks(origin)?.saturating_mul(CHUNK_BYTES);
-        origin.charge(listed, "the list of its chunks")?;
+        origin.charge_list(listed, "the list of its chunks")?;
         check_chunks(&numbers.dataset, length, key, origin)?;
-        origin.meter.release(listed);
         Ok(numbers)
     }
 
@@ -122,9 +118,11 @@ impl Numbers {
     ) -> Result<(), DataError> {
         let chunk_rows = self.chunk_shape(origin)?.map_or(1, |chunk| chunk[0] as usize);
         let row_bytes = (self.columns * self.dtype.size()).max(1);
-        let window = (WINDOW / row_bytes).max(1).div_ceil(chunk_rows).saturating_mul(chunk_rows);
         // Packed, unpacked, and put together.
         let copies = if self.dataset.is_chunked() { 4 } else { 1 };
+        let left = origin.meter.left().unwrap_or(u64::MAX);
+        let most = WINDOW.min(usize::try_from(left / copies).unwrap_or(WINDOW));
+        let window = (most / row_bytes).max(1).div_ceil(chunk_rows).saturating_mul(chunk_rows);
         let scratch = (window.min(self.rows) * row_bytes) as u64 * copies;
         origin.charge(scratch, &format!("unpacking `{}`", self.key))?;
         let mut start = 0;

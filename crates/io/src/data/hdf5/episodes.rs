@@ -44,6 +44,7 @@ pub(super) fn open<'a>(
              at the top of an HDF5 file or as npz",
         );
     }
+    origin.charge_list(groups.len() as u64 * EPISODE_BYTES, "the list of its episodes")?;
     let mut episodes = Vec::with_capacity(groups.len());
     let mut keys: Option<Keys> = None;
     for (name, group) in groups {
@@ -78,6 +79,9 @@ pub(super) fn open<'a>(
         unread: keys.unread,
     })
 }
+
+/// Bytes that an episode takes while it is open: its name and the headers of two arrays.
+const EPISODE_BYTES: u64 = 4 << 10;
 
 struct Episode {
     name: String,
