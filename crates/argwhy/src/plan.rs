@@ -62,9 +62,11 @@ pub struct Plan {
     pub primal: bool,
 }
 
-/// The program itself and what the allocator keeps.
+/// The program itself, its first threads, and what the allocator keeps.
 const PROCESS_BYTES: u64 = 28 << 20;
-/// A thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
+/// Threads that are counted in that.
+const FIRST_THREADS: usize = 16;
+/// A further thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
 const THREAD_BYTES: u64 = 256 << 10;
 /// Where `--operator compact` works.
 const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products, in f32, where \
@@ -283,7 +285,7 @@ impl Plan {
 /// What the process takes before it has read or computed anything.
 pub(crate) fn process_bytes(settings: &FitSettings) -> u64 {
     let n_threads = settings.threads.unwrap_or_else(crate::machine::n_cores);
-    PROCESS_BYTES + n_threads as u64 * THREAD_BYTES
+    PROCESS_BYTES + n_threads.saturating_sub(FIRST_THREADS) as u64 * THREAD_BYTES
 }
 
 /// A duration as people say it.
@@ -451,6 +453,16 @@ mod tests {
             };
             assert!(Plan::new(&with(&least, operator), sizes(20_000)).is_ok(), "{least}");
         }
+    }
+
+    #[test]
+    fn every_further_thread_is_counted() {
+        let memory = |threads| {
+            let settings = FitSettings { threads: Some(threads), ..FitSettings::default() };
+            Plan::new(&settings, sizes(1000)).unwrap().memory_bytes
+        };
+        assert_eq!(memory(1), memory(16));
+        assert_eq!(memory(256) - memory(16), 240 * THREAD_BYTES);
     }
 
     #[test]
