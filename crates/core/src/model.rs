@@ -236,9 +236,7 @@ impl Model {
             return Err(Error::Width { what, owner, expected, found });
         }
         match values.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-            Some((row, &value)) => {
-                Err(Error::NotFinite { what: "prices", row, column: 0, value })
-            }
+            Some((row, &value)) => Err(Error::NotFinite { what: "prices", row, column: 0, value }),
             None => Ok(()),
         }
     }

@@ -55,8 +55,7 @@ fn sizes_are_known_before_anything_is_read() {
     let (s, d) = (signals(20, 3), decisions(20, 2));
     let matrix = npy_tensor(&[20, 4, 2], &[1.0; 160]);
     let bound = npy_tensor(&[20, 4], &[99.0; 80]);
-    let entries =
-        [("signals", npy_of(&s)), ("decisions", npy_of(&d)), ("M", matrix), ("W", bound)];
+    let entries = [("signals", npy_of(&s)), ("decisions", npy_of(&d)), ("M", matrix), ("W", bound)];
     let csv = "signals_0,signals_1,signals_2,decisions_0,decisions_1\n".to_owned()
         + &"1,2,3,4,5\n".repeat(20);
     let hdf5 = flat_hdf5(&s, &d, true);
@@ -111,7 +110,10 @@ fn rows_are_the_same_in_every_format() {
         ("chunks.hdf5", flat_hdf5(&s, &d, true)),
     ] {
         let loaded = folder.load(name, &bytes, &rows(wanted)).unwrap();
-        assert_eq!((&loaded.signals, loaded.decisions.as_ref().unwrap()), (&expected.0, &expected.1));
+        assert_eq!(
+            (&loaded.signals, loaded.decisions.as_ref().unwrap()),
+            (&expected.0, &expected.1)
+        );
         assert_eq!(loaded.places.unwrap(), places, "{name}");
         let outside = folder.load(name, &bytes, &rows("0:51")).unwrap_err();
         assert!(outside.to_string().contains("which has 50 rows"), "{name}: {outside}");
@@ -134,11 +136,8 @@ fn constraints_and_weights_follow_their_rows() {
         ],
         true,
     );
-    let request = DataRequest {
-        constraints: true,
-        weights: Some("w".to_owned()),
-        ..rows("4:6,1:2")
-    };
+    let request =
+        DataRequest { constraints: true, weights: Some("w".to_owned()), ..rows("4:6,1:2") };
     let part = folder.load("f.npz", &file, &request).unwrap();
     let whole = DataRequest { rows: None, ..request };
     let whole = folder.load("f.npz", &file, &whole).unwrap();
@@ -164,7 +163,10 @@ fn a_quote_that_is_never_closed_does_not_swallow_the_file() {
     let text = "signals,decisions\n1,\"2\n".to_owned() + &"3,4\n".repeat(1_000_000);
     let error = folder.load("f.csv", text, &within(4 * MIB)).unwrap_err();
     let message = folder.short(&error);
-    assert!(message.contains("never closed") || message.contains("left of the memory"), "{message}");
+    assert!(
+        message.contains("never closed") || message.contains("left of the memory"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -182,8 +184,16 @@ fn csv_grows_within_its_budget() {
 fn chunks_of_every_layout_are_unpacked_in_pieces() {
     let path = files::committed("layouts.hdf5");
     let expected = signals(700, 6);
-    let keys =
-        ["contiguous", "chunks", "gzip", "shuffle", "shuffle_only", "one_chunk", "narrow", "checked"];
+    let keys = [
+        "contiguous",
+        "chunks",
+        "gzip",
+        "shuffle",
+        "shuffle_only",
+        "one_chunk",
+        "narrow",
+        "checked",
+    ];
     for key in keys {
         for budget in [Budget::default(), Budget::within(40_000, 0)] {
             let request = DataRequest { budget, ..files::only(key) };

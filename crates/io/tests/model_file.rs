@@ -314,9 +314,24 @@ fn decides(bytes: &[u8]) -> bool {
 #[test]
 fn every_field_of_the_header_is_validated() {
     let made = [
-        json!(-1), json!(0), json!(1), json!(2), json!(-0.5), json!(1e308), json!(-1e308),
-        json!(5e-324), json!(u64::MAX), json!(i64::MIN), Value::Null, json!(true), json!("x"),
-        json!(""), json!([]), json!({}), json!([1.0]), json!([[1.0]]),
+        json!(-1),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(-0.5),
+        json!(1e308),
+        json!(-1e308),
+        json!(5e-324),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        Value::Null,
+        json!(true),
+        json!("x"),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!([1.0]),
+        json!([[1.0]]),
     ];
     let mut cases = kernels();
     cases.push(Kernel::Rbf { gamma: 0.5 });

@@ -94,8 +94,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         weights: options.weights.clone(),
         ..DataRequest::default()
     };
-    let loaded =
-        argwhy::load_for_fit(&args.data, &request, &settings, options.rows.as_ref())?;
+    let loaded = argwhy::load_for_fit(&args.data, &request, &settings, options.rows.as_ref())?;
     let rows = resolve(options.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?;

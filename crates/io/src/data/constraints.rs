@@ -143,7 +143,11 @@ impl Parts<'_> {
         matrix.check_width(width, decision_dim)?;
         let equal = matrix_key == "M_eq";
         let places = self.places.as_deref();
-        matrix.check_values(places, f64::is_finite, "every entry of a matrix is a finite number")?;
+        matrix.check_values(
+            places,
+            f64::is_finite,
+            "every entry of a matrix is a finite number",
+        )?;
         bound.check_values(
             places,
             |v| v.is_finite() || (!equal && v == f64::INFINITY),

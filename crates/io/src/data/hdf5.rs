@@ -36,8 +36,7 @@ pub(super) fn open<'a>(
     request: &DataRequest,
 ) -> Result<Listing<'a>, DataError> {
     answered(&origin, || {
-        let handle =
-            fs::File::open(origin.path).map_err(|error| unreadable(origin.path, error))?;
+        let handle = fs::File::open(origin.path).map_err(|error| unreadable(origin.path, error))?;
         let cached = FileAccessProperties::new()
             .with_metadata_cache(MetadataCacheConfig::new(METADATA_CACHE));
         let source = WithoutLinks::new(handle).map_err(|error| failed(&origin, error.into()))?;

@@ -85,11 +85,7 @@ pub(super) fn open_tensor(origin: Origin<'_>, key: &str) -> Result<Opened<'stati
     open_file(origin, key, true)
 }
 
-fn open_file(
-    origin: Origin<'_>,
-    key: &str,
-    tensor: bool,
-) -> Result<Opened<'static>, DataError> {
+fn open_file(origin: Origin<'_>, key: &str, tensor: bool) -> Result<Opened<'static>, DataError> {
     let path = origin.path;
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
     let length = file.metadata().map_err(|error| unreadable(path, error))?.len();

@@ -44,12 +44,18 @@ pub(super) fn count_all(path: &Path) -> io::Result<usize> {
         let count = file.read(&mut block)?;
         let Some(&end) = block[..count].last() else { break };
         last = end;
-        feeds += block[..count].iter().filter(|byte| **byte == b'\n').count();
-        returns += block[..count].iter().filter(|byte| **byte == b'\r').count();
+        feeds += occurrences(&block[..count], b'\n');
+        returns += occurrences(&block[..count], b'\r');
     }
     let unended = usize::from(![b'\n', b'\r'].contains(&last));
     // With CRLF every end is one of each.
     Ok(if returns == feeds { feeds } else { feeds + returns } + unended)
+}
+
+/// How often a byte occurs; counted in bytes, 255 at a time, which vectors do best.
+fn occurrences(bytes: &[u8], wanted: u8) -> usize {
+    let count = |part: &[u8]| part.iter().fold(0u8, |n, byte| n + u8::from(*byte == wanted));
+    bytes.chunks(255).map(|part| usize::from(count(part))).sum()
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ impl<'a> Chunks<'a> {
         let whole = chunks.len() as u64 == numbers.n_chunks(origin)?
             && chunks.iter().all(|chunk| chunk.filter_mask == 0)
             && chunks.iter().all(|chunk| chunk.offset.len() == shape.len());
-        let room = shape.iter().fold(numbers.dtype.size() as u64, |n, size| n.saturating_mul(*size));
+        let room =
+            shape.iter().fold(numbers.dtype.size() as u64, |n, size| n.saturating_mul(*size));
         if !whole || shape.len() != numbers.shape.len() || room > isize::MAX as u64 {
             return Ok(None);
         }
@@ -100,9 +101,8 @@ impl<'a> Chunks<'a> {
         let failed = |error| origin.read_failed(&format!("array `{}`", numbers.key), error);
         // A number's bytes lie far apart where they are shuffled: the chunk is unpacked whole if there
         // is room for it, else once for each of them.
-        let whole = self.shuffled
-            && self.deflated
-            && origin.meter.has_room(self.chunk_bytes() as u64);
+        let whole =
+            self.shuffled && self.deflated && origin.meter.has_room(self.chunk_bytes() as u64);
         let scratch = if whole { self.chunk_bytes() as u64 } else { 0 };
         origin.meter.charge(scratch, &format!("unpacking `{}`", numbers.key), origin.path)?;
         let mut bytes = self.bytes(chunk, whole).map_err(failed)?;
@@ -123,7 +123,8 @@ impl<'a> Chunks<'a> {
             read += run.length * size;
         }
         // The end of deflated bytes has their checksum, and nothing may follow.
-        let more = read == self.chunk_bytes() && bytes.read(&mut block[..size]).map_err(failed)? > 0;
+        let more =
+            read == self.chunk_bytes() && bytes.read(&mut block[..size]).map_err(failed)? > 0;
         if more {
             return Err(origin.corrupt(format!("a chunk of `{}` is too long", numbers.key)));
         }
@@ -155,8 +156,7 @@ impl<'a> Chunks<'a> {
         let mut runs = Vec::new();
         for i in rows {
             for j in inner.clone() {
-                let (middle, n_middle) =
-                    if last == 2 { (offset[1] + j, sizes[1]) } else { (0, 1) };
+                let (middle, n_middle) = if last == 2 { (offset[1] + j, sizes[1]) } else { (0, 1) };
                 let outside = row + i >= end || middle >= n_middle;
                 let inside = sizes[last].saturating_sub(offset[last]).min(self.shape[last]);
                 let place = ((row + i) * n_middle + middle) * sizes[last] + offset[last];

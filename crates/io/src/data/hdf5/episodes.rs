@@ -139,7 +139,9 @@ impl<'a> Joined<'a> {
             return Err(DataError::Episode {
                 path: self.origin.path.to_path_buf(),
                 episode: episode.name.clone(),
-                detail: format!("`{key}` has {found} columns where earlier episodes have {columns}"),
+                detail: format!(
+                    "`{key}` has {found} columns where earlier episodes have {columns}"
+                ),
             });
         }
         let steps = |sum: usize, episode: &Episode| sum.saturating_add(episode.steps);

@@ -73,22 +73,39 @@ impl Read for Planes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let size = self.planes.len();
         let count = buffer.len() / size;
-        self.block.resize(count, 0);
+        self.block.resize(count * size, 0);
         for (k, plane) in self.planes.iter_mut().enumerate() {
+            let bytes = &mut self.block[k * count..(k + 1) * count];
             let mut filled = 0;
             while filled < count {
-                match plane.read(&mut self.block[filled..])? {
+                match plane.read(&mut bytes[filled..])? {
                     // The end is the end of all planes, or the data ends early.
                     0 if k == 0 && filled == 0 => return Ok(0),
                     0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                     more => filled += more,
                 }
             }
-            for (number, byte) in buffer.chunks_exact_mut(size).zip(&self.block) {
-                number[k] = *byte;
+        }
+        match size {
+            2 => interleave::<2>(&self.block, buffer),
+            4 => interleave::<4>(&self.block, buffer),
+            8 => interleave::<8>(&self.block, buffer),
+            _ => {
+                for (i, number) in buffer.chunks_exact_mut(size).enumerate() {
+                    number.iter_mut().enumerate().for_each(|(k, b)| *b = self.block[k * count + i]);
+                }
             }
         }
         Ok(count * size)
+    }
+}
+
+/// Puts numbers of `N` bytes together whose bytes lie in `N` planes one after the other.
+fn interleave<const N: usize>(block: &[u8], out: &mut [u8]) {
+    let count = block.len() / N;
+    let planes: [&[u8]; N] = std::array::from_fn(|k| &block[k * count..(k + 1) * count]);
+    for (i, number) in out.as_chunks_mut::<N>().0.iter_mut().take(count).enumerate() {
+        *number = std::array::from_fn(|k| planes[k][i]);
     }
 }
 
@@ -110,5 +127,8 @@ mod tests {
         bytes.read_exact(&mut out[..3]).unwrap();
         assert_eq!(&out[..3], b"cC3");
         assert_eq!(bytes.read(&mut out[..3]).unwrap(), 0);
+        let mut pairs = [0; 4];
+        interleave::<2>(b"abAB", &mut pairs);
+        assert_eq!(&pairs, b"aAbB");
     }
 }
