@@ -68,6 +68,10 @@ const PROCESS_BYTES: u64 = 28 << 20;
 const FIRST_THREADS: usize = 16;
 /// A further thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
 const THREAD_BYTES: u64 = 256 << 10;
+/// Rows of features that a thread holds while Gram matrices are summed: picked, weighted and as they are, 256 each.
+const GRAM_ROWS: usize = 3 * 256;
+/// Threads that sum them at most.
+const MOST_GRAM_TASKS: usize = 64;
 /// Where `--operator compact` works.
 const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels and their products, in f32, where \
      rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
@@ -211,7 +215,10 @@ impl Plan {
         let numbers = n_loaded * (signal_dim + decision_dim)
             + n_samples * (decision_dim + 1)
             + sizes.set_numbers;
+        // Each thread multiplies out some rows of features at a time.
+        let n_threads = n_threads(settings).min(MOST_GRAM_TASKS) as u64;
         let memory_bytes = process_bytes(settings)
+            + n_threads * (GRAM_ROWS * n_weights * size_of::<f64>()) as u64
             + (numbers * size_of::<f64>()) as u64
             + primal::bytes(n_samples, decision_dim, n_weights, sizes.coupled);
         let limit_bytes = settings.memory.0;
@@ -282,9 +289,14 @@ impl Plan {
     }
 }
 
+/// Threads that will work.
+fn n_threads(settings: &FitSettings) -> usize {
+    settings.threads.unwrap_or_else(crate::machine::n_cores)
+}
+
 /// What the process takes before it has read or computed anything.
 pub(crate) fn process_bytes(settings: &FitSettings) -> u64 {
-    let n_threads = settings.threads.unwrap_or_else(crate::machine::n_cores);
+    let n_threads = n_threads(settings);
     PROCESS_BYTES + n_threads.saturating_sub(FIRST_THREADS) as u64 * THREAD_BYTES
 }
 
