@@ -80,6 +80,7 @@ def read(
     matrix: Path | None = None,
     matrix_eq: Path | None = None,
     weights: str | None = None,
+    memory: str | int | None = None,
 ) -> Data:
     """Reads npz, npy, csv, tsv, HDF5 (D4RL as it comes), Minari files and folders, with constraints and weights if asked for.
 
@@ -98,6 +99,9 @@ def read(
         Files with an M or M_eq that all rows share. They imply ``constraints``.
     weights:
         Key of the samples' weights.
+    memory:
+        What reading may take at most, in bytes or as ``"2GiB"``; a file that holds or unpacks to more is refused
+        before it is read. No limit if not given.
     """
     found: dict[str, Any] = _argwhy.load(
         os.fspath(path),
@@ -108,6 +112,7 @@ def read(
         matrix=None if matrix is None else os.fspath(matrix),
         matrix_eq=None if matrix_eq is None else os.fspath(matrix_eq),
         weights=weights,
+        memory=None if memory is None else str(memory),
     )
     limits = found.get("constraints")
     return Data(
@@ -119,7 +124,12 @@ def read(
 
 
 def load(
-    path: Path, signals: str | None = None, decisions: str | None = None, rows: Rows = None
+    path: Path,
+    signals: str | None = None,
+    decisions: str | None = None,
+    rows: Rows = None,
+    *,
+    memory: str | int | None = None,
 ) -> tuple[Doubles, Doubles]:
     """Signals and decisions of a file or folder; :func:`read` has constraints and weights too.
 
@@ -132,7 +142,7 @@ def load(
     >>> decisions.ravel()
     array([5., 2.])
     """
-    data = read(path, signals, decisions, rows)
+    data = read(path, signals, decisions, rows, memory=memory)
     return data.signals, data.decisions
 
 

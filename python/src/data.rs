@@ -2,16 +2,21 @@
 
 use crate::constraints::arrays;
 use crate::error::{apart, told};
-use argwhy::io::{DataRequest, RowRanges};
-use ndarray::{Array2, Axis};
+use argwhy::io::{Budget, DataRequest, RowRanges};
+use argwhy::settings::MemorySize;
 use numpy::{PyArray1, PyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
 /// Signals, decisions and whatever else is asked for, of all rows or those listed.
+///
+/// `memory` is what reading may take, as `2GiB`; without it, all there is.
 #[pyfunction]
-#[pyo3(signature = (path, *, signals, decisions, rows, constraints, matrix, matrix_eq, weights))]
+#[pyo3(signature = (
+    path, *, signals, decisions, rows, constraints, matrix, matrix_eq, weights, memory=None
+))]
 #[allow(clippy::too_many_arguments, reason = "the command's data options, one by one")]
 pub fn load(
     py: Python<'_>,
@@ -23,7 +28,15 @@ pub fn load(
     matrix: Option<PathBuf>,
     matrix_eq: Option<PathBuf>,
     weights: Option<String>,
+    memory: Option<String>,
 ) -> PyResult<Bound<'_, PyDict>> {
+    let memory = memory
+        .map(|memory| {
+            memory
+                .parse::<MemorySize>()
+                .map_err(|why| PyValueError::new_err(format!("memory is {memory}; {why}")))
+        })
+        .transpose()?;
     let request = DataRequest {
         signals,
         decisions,
@@ -31,38 +44,20 @@ pub fn load(
         matrix,
         matrix_eq,
         weights,
+        rows: rows.map(|rows| rows.parse::<RowRanges>().map_err(told)).transpose()?,
+        budget: memory.map_or_else(Budget::default, |memory| Budget::within(memory.0, 0)),
         ..DataRequest::default()
     };
-    let rows = rows.map(|rows| rows.parse::<RowRanges>().map_err(told)).transpose()?;
-    let (loaded, places) = apart(py, || {
-        let loaded = argwhy::load(&path, &request).map_err(told)?;
-        let places = match &rows {
-            None => None,
-            Some(rows) => {
-                let ranges = rows.resolve(loaded.signals.nrows()).map_err(told)?;
-                Some(ranges.into_iter().flatten().collect::<Vec<usize>>())
-            }
-        };
-        Ok((loaded, places))
-    })?;
-    let pick = |values: Array2<f64>| match &places {
-        None => values,
-        Some(places) => values.select(Axis(0), places),
-    };
+    let loaded = apart(py, || argwhy::load(&path, &request).map_err(told))?;
     let out = PyDict::new(py);
-    out.set_item("signals", PyArray2::from_owned_array(py, pick(loaded.signals)))?;
+    out.set_item("signals", PyArray2::from_owned_array(py, loaded.signals))?;
     if let Some(decisions) = loaded.decisions {
-        out.set_item("decisions", PyArray2::from_owned_array(py, pick(decisions)))?;
+        out.set_item("decisions", PyArray2::from_owned_array(py, decisions))?;
     }
     if let Some(given) = loaded.constraints {
-        let given = places.as_ref().map_or_else(|| given.clone(), |places| given.select(places));
         out.set_item("constraints", arrays(py, &given)?)?;
     }
     if let Some(weights) = loaded.weights {
-        let weights = match &places {
-            None => weights,
-            Some(places) => places.iter().map(|&i| weights[i]).collect(),
-        };
         out.set_item("weights", PyArray1::from_vec(py, weights))?;
     }
     out.set_item("unread", loaded.unread)?;

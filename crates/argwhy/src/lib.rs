@@ -29,6 +29,7 @@ pub mod error;
 pub mod machine;
 pub mod pipeline;
 pub mod plan;
+pub mod reading;
 pub mod settings;
 pub mod sources;
 
@@ -38,5 +39,6 @@ pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use error::Error;
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
+pub use reading::load_for_fit;
 pub use settings::FitSettings;
 pub use sources::DataSources;

@@ -98,8 +98,16 @@ impl KernelPlan {
     }
 }
 
-/// The program itself, its threads' stacks, and what the allocator keeps.
+/// The program itself, its first threads, and what the allocator keeps.
 const PROCESS_BYTES: u64 = 28 << 20;
+/// Threads that are counted in that.
+const FIRST_THREADS: usize = 16;
+/// A further thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
+const THREAD_BYTES: u64 = 256 << 10;
+/// Rows of features that a thread holds while Gram matrices are summed: picked, weighted and as they are, 256 each.
+const GRAM_ROWS: usize = 3 * 256;
+/// Threads that sum them at most.
+const MOST_GRAM_TASKS: usize = 64;
 /// Where `--operator compact` works.
 const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their products, and sums with \
      weights of at most 1 in all, in f32, where \
@@ -198,7 +206,10 @@ impl Plan {
         let numbers = n_loaded * (signal_dim + decision_dim)
             + n_samples * (decision_dim + 1)
             + sizes.set_numbers;
-        let memory_bytes = PROCESS_BYTES
+        // Each thread multiplies out some rows of features at a time.
+        let n_threads = n_threads(settings).min(MOST_GRAM_TASKS) as u64;
+        let memory_bytes = process_bytes(settings)
+            + n_threads * (GRAM_ROWS * n_weights * size_of::<f64>()) as u64
             + (numbers * size_of::<f64>()) as u64
             + primal::bytes(n_samples, decision_dim, n_weights, sizes.coupled);
         let limit_bytes = settings.memory.0;
@@ -427,9 +438,9 @@ impl Choices<'_> {
     }
 
     fn memory(&self, precision: Precision, kind: OperatorKind, rank: usize) -> u64 {
-        let sizes = self.sizes;
+        let (sizes, process) = (self.sizes, process_bytes(self.settings));
         match self.settings.solver {
-            SolverKind::Newton => self.memory_of(sizes, precision, kind, rank),
+            SolverKind::Newton => process + self.memory_of(sizes, precision, kind, rank),
             SolverKind::Sso => {
                 // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
                 // of the warm-up beside it.
@@ -441,9 +452,10 @@ impl Choices<'_> {
                         ..self.settings.newton()
                     };
                     self.memory_of(block, precision, kind, sizes.rank_for(&own, n_samples))
-                        - PROCESS_BYTES
                 });
-                self.memory_of(sizes, precision, OperatorKind::Tiled, 0) + beside[0].max(beside[1])
+                process
+                    + self.memory_of(sizes, precision, OperatorKind::Tiled, 0)
+                    + beside[0].max(beside[1])
             }
         }
     }
@@ -472,13 +484,23 @@ impl Choices<'_> {
         // The preconditioner is built before the first product.
         let product = self.backend.product_bytes(n_samples, vectors);
         let building = if rank < n_samples { LowRank::building_bytes(n_samples, rank) } else { 0 };
-        PROCESS_BYTES
-            + (numbers * size_of::<f64>()) as u64
+        (numbers * size_of::<f64>()) as u64
             + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)
             + product.max(building)
             + solver(n_samples, decision_dim, rank)
             + learning
     }
+}
+
+/// Threads that will work.
+fn n_threads(settings: &FitSettings) -> usize {
+    settings.threads.unwrap_or_else(crate::machine::n_cores)
+}
+
+/// What the process takes before it has read or computed anything.
+pub(crate) fn process_bytes(settings: &FitSettings) -> u64 {
+    let n_threads = n_threads(settings);
+    PROCESS_BYTES + n_threads.saturating_sub(FIRST_THREADS) as u64 * THREAD_BYTES
 }
 
 /// A duration as people say it.
@@ -661,6 +683,16 @@ mod tests {
         let settings = FitSettings::default();
         let kernel = serde_json::to_value(planned(&settings, sizes(1000)).unwrap()).unwrap();
         assert_eq!((&kernel["method"], &kernel["max_rank"]), (&"kernel".into(), &1000.into()));
+    }
+
+    #[test]
+    fn every_further_thread_is_counted() {
+        let memory = |threads| {
+            let settings = FitSettings { threads: Some(threads), ..FitSettings::default() };
+            planned(&settings, sizes(1000)).unwrap().memory_bytes
+        };
+        assert_eq!(memory(1), memory(16));
+        assert_eq!(memory(256) - memory(16), 240 * THREAD_BYTES);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is learned: everything a decision needs, and the proof that came with it.
 
-use crate::decision_set::{DecisionSet, Prices};
+use crate::decision_set::{DecisionSet, Prices, RowLabel};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::Kernel;
@@ -143,6 +143,8 @@ impl Model {
     /// Whether the parts fit together; a model read from a file is checked by this before use.
     pub fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
+        self.validate_record()?;
+        self.validate_prices()?;
         self.kernel.validate_for(self.features.n_features())?;
         let n_support = self.n_support();
         let parts = [
@@ -179,9 +181,64 @@ impl Model {
                     let (expected, found) = (self.decision_dim(), part.nrows().min(part.ncols()));
                     return Err(Error::Width { what, owner: "the model", expected, found });
                 }
+                if let Some(((row, column), &value)) =
+                    part.indexed_iter().find(|(_, v)| !v.is_finite())
+                {
+                    return Err(Error::NotFinite { what, row, column, value });
+                }
             }
         }
         self.metric().map(drop)
+    }
+
+    /// Whether the story of the fit can be true of this model.
+    fn validate_record(&self) -> Result<(), Error> {
+        let record = &self.record;
+        let c = record.certificate;
+        let refuse = |name, found: f64, allowed| {
+            Err(Error::Setting { name, found: found.to_string(), allowed })
+        };
+        if self.decision_dim() == 0 {
+            return refuse("decision dimensions", 0.0, "one or more");
+        }
+        if record.n_samples < self.n_support().max(1) {
+            let found = record.n_samples as f64;
+            return refuse("n_samples", found, "one or more, and no fewer than carry weight");
+        }
+        if !(record.regularization > 0.0 && record.regularization.is_finite()) {
+            return refuse("regularization", record.regularization, "a positive finite number");
+        }
+        if !(record.seconds >= 0.0 && record.seconds.is_finite()) {
+            return refuse("seconds", record.seconds, "a finite number, zero or more");
+        }
+        let proof = [c.objective, c.primal, c.dual, c.gap, c.relative_gap, c.rounding];
+        match proof.into_iter().find(|value| !value.is_finite()) {
+            Some(value) => refuse("certificate", value, "finite numbers"),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the prices are of limits there can be.
+    fn validate_prices(&self) -> Result<(), Error> {
+        let Prices { samples, limits, values } = &self.prices;
+        for (left, left_rows) in [("price limits", limits.len()), ("price values", values.len())] {
+            if left_rows != samples.len() {
+                let (right, right_rows) = ("price rows", samples.len());
+                return Err(Error::RowCount { left, left_rows, right, right_rows });
+            }
+        }
+        let dimension = |limit: &RowLabel| match *limit {
+            RowLabel::Lower(j) | RowLabel::Upper(j) => j as usize,
+            RowLabel::Equality(_) | RowLabel::Inequality(_) => 0,
+        };
+        if let Some(found) = limits.iter().map(dimension).find(|j| *j >= self.decision_dim()) {
+            let (what, owner, expected) = ("a price's limit", "the model", self.decision_dim());
+            return Err(Error::Width { what, owner, expected, found });
+        }
+        match values.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+            Some((row, &value)) => Err(Error::NotFinite { what: "prices", row, column: 0, value }),
+            None => Ok(()),
+        }
     }
 
     /// Whether the weights fit the features and the kernel they stand for.

@@ -12,12 +12,15 @@ mod dtype;
 mod folder;
 mod format;
 mod hdf5;
+mod kept;
 mod keys;
 mod matrix;
 mod npy;
 mod npz;
 mod origin;
 mod rows;
+mod sink;
+mod survey;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -25,12 +28,16 @@ use std::path::{Path, PathBuf};
 use argwhy_core::Constraints;
 use ndarray::Array2;
 
+use crate::budget::{Budget, Meter};
 use crate::error::DataError;
-use array::{Arrays, Found};
+use array::{Arrays, Found, Listing};
 use format::Format;
+use kept::Kept;
+use origin::Origin;
 
 pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
+pub use survey::Survey;
 pub use write::{
     check_decisions_ending, check_prices_ending, check_regular, check_writable, write_decisions,
     write_onward, write_prices, write_whole,
@@ -59,6 +66,11 @@ pub struct DataRequest {
     /// Key of the samples' weights; none are loaded if there is none. Beside an npy file, the path
     /// of another one.
     pub weights: Option<String>,
+    /// The rows to keep, in this order; all if there are none. What is left out takes no memory,
+    /// and its values are not looked at.
+    pub rows: Option<RowRanges>,
+    /// The memory that reading may take.
+    pub budget: Budget,
 }
 
 impl DataRequest {
@@ -84,6 +96,8 @@ impl Default for DataRequest {
             matrix: None,
             matrix_eq: None,
             weights: None,
+            rows: None,
+            budget: Budget::default(),
         }
     }
 }
@@ -93,6 +107,8 @@ impl Default for DataRequest {
 pub struct Loaded {
     /// n_samples × signal_dim, row-major.
     pub signals: Array2<f64>,
+    /// Where each row stood in the file; `None` when they are all of its rows.
+    pub places: Option<Vec<usize>>,
     /// n_samples × decision_dim, row-major; `None` when none were wanted.
     pub decisions: Option<Array2<f64>>,
     /// What limited the decisions, for all samples or one set a sample; `None` when not wanted.
@@ -112,28 +128,98 @@ pub struct Loaded {
 /// Only the arrays asked for are read, and they are converted straight into their f64 result.
 /// Fails on anything that is not exactly what was asked for: see [`DataError`].
 pub fn load(path: &Path, request: &DataRequest) -> Result<Loaded, DataError> {
-    let arrays = match format::detect(path)? {
-        Format::Npz => npz::load(path, request),
-        Format::Npy => npy::load(path, request),
-        Format::Csv => csv::load(path, request, b','),
-        Format::Tsv => csv::load(path, request, b'\t'),
-        Format::Hdf5 => hdf5::load(path, request),
-        Format::Folder => folder::load(path, request),
-    }?;
-    let Arrays { signals, decisions, weights, tensors, keys, unread } = arrays;
-    check(path, &signals, decisions.as_ref())?;
-    let n_samples = signals.values.nrows();
-    let weights = weights.map(|weights| weights_of(path, weights, n_samples)).transpose()?;
+    load_if(path, request, |_| Ok(()))
+}
+
+/// As [`load`], where `accept` sees the sizes first and may refuse before any number is read.
+///
+/// Lines of a csv file are counted roughly at first, and exactly where `accept` refuses: it may
+/// then be asked a second time.
+pub fn load_if<E: From<DataError>>(
+    path: &Path,
+    request: &DataRequest,
+    accept: impl Fn(&Survey) -> Result<(), E>,
+) -> Result<Loaded, E> {
+    let meter = Meter::new(request.budget);
+    let main = if path.is_dir() { folder::minari(path) } else { None };
+    let path = main.as_deref().unwrap_or(path);
+    let source = Source::open(path, request, &meter)?;
+    let rows = request.rows.as_ref();
+    if let Err(refusal) = accept(&source.survey(rows)?) {
+        match source.recount(rows)? {
+            Some(survey) => accept(&survey)?,
+            None => return Err(refusal),
+        }
+    }
+    Ok(assemble(path, request, source.read(rows)?, &meter)?)
+}
+
+/// A file that is open, with its headers read.
+enum Source<'a> {
+    Arrays(Listing<'a>),
+    Table(csv::Table<'a>),
+}
+
+impl<'a> Source<'a> {
+    fn open(path: &'a Path, request: &DataRequest, meter: &'a Meter) -> Result<Self, DataError> {
+        let origin = |format| Origin { path, format, meter };
+        Ok(match format::detect(path)? {
+            Format::Npz => Self::Arrays(npz::open(origin("npz"), request)?),
+            Format::Npy => Self::Arrays(npy::open(origin("npy"), request)?),
+            Format::Hdf5 => Self::Arrays(hdf5::open(origin("hdf5"), request)?),
+            Format::Folder => Self::Arrays(folder::open(origin("npy"), request)?),
+            Format::Csv => Self::Table(csv::Table::open(origin("csv"), request, b',')?),
+            Format::Tsv => Self::Table(csv::Table::open(origin("csv"), request, b'\t')?),
+        })
+    }
+
+    fn survey(&self, rows: Option<&RowRanges>) -> Result<Survey, DataError> {
+        match self {
+            Self::Arrays(listing) => listing.survey(rows),
+            Self::Table(table) => Ok(table.survey(rows, table.n_lines())),
+        }
+    }
+
+    /// The survey again where the first was only nearly right.
+    fn recount(&self, rows: Option<&RowRanges>) -> Result<Option<Survey>, DataError> {
+        match self {
+            Self::Arrays(_) => Ok(None),
+            Self::Table(table) => Ok(Some(table.survey(rows, table.count_rows()?))),
+        }
+    }
+
+    fn read(self, rows: Option<&RowRanges>) -> Result<Arrays, DataError> {
+        match self {
+            Self::Arrays(listing) => listing.read(rows),
+            Self::Table(table) => table.read(rows),
+        }
+    }
+}
+
+/// Checks what was read, and puts constraints together.
+fn assemble(
+    path: &Path,
+    request: &DataRequest,
+    arrays: Arrays,
+    meter: &Meter,
+) -> Result<Loaded, DataError> {
+    let Arrays { signals, decisions, weights, tensors, kept, keys, unread } = arrays;
+    let places = kept.places();
+    let place = |row: usize| places.as_ref().map_or(row, |places| places[row]);
+    signals.check(place)?;
+    decisions.as_ref().map(|decisions| decisions.check(place)).transpose()?;
+    let weights = weights.map(|weights| weights_of(path, weights, &kept)).transpose()?;
     let constraints = if request.wants_constraints() {
         let decision_dim = decisions.as_ref().map(|found| found.values.ncols());
-        let sizes = (n_samples, decision_dim.or(request.decision_dim));
-        Some(constraints::assemble(path, tensors, keys, request, sizes)?)
+        let sizes = (&kept, decision_dim.or(request.decision_dim));
+        Some(constraints::assemble(path, tensors, keys, request, sizes, meter)?)
     } else {
         None
     };
     let (decisions, decisions_key) = decisions.map(|found| (found.values, found.key)).unzip();
     Ok(Loaded {
         signals: signals.values,
+        places,
         decisions,
         constraints,
         weights,
@@ -143,34 +229,21 @@ pub fn load(path: &Path, request: &DataRequest) -> Result<Loaded, DataError> {
     })
 }
 
-/// One weight a sample, finite and not negative.
-fn weights_of(path: &Path, found: Found, n_samples: usize) -> Result<Vec<f64>, DataError> {
-    found.check()?;
+/// One weight a sample, finite and not negative, of the rows that are kept.
+fn weights_of(path: &Path, found: Found, kept: &Kept) -> Result<Vec<f64>, DataError> {
+    found.check(|row| row)?;
     let shape = found.values.dim();
     let values = found.values.into_raw_vec_and_offset().0;
-    let (path, key) = (path.to_path_buf(), found.key);
+    let (path, key, n_samples) = (path.to_path_buf(), found.key, kept.n_rows());
     if shape != (n_samples, 1) && shape != (1, n_samples) {
         let shape = vec![shape.0 as u64, shape.1 as u64];
         return Err(DataError::WeightCount { path, key, shape, n_samples });
     }
-    match values.iter().position(|weight| *weight < 0.0) {
-        Some(row) => Err(DataError::Weight { path, key, row, value: values[row] }),
-        None => Ok(values),
+    if let Some(row) = values.iter().position(|weight| *weight < 0.0) {
+        return Err(DataError::Weight { path, key, row, value: values[row] });
     }
-}
-
-fn check(path: &Path, signals: &Found, decisions: Option<&Found>) -> Result<(), DataError> {
-    signals.check()?;
-    let Some(decisions) = decisions else { return Ok(()) };
-    decisions.check()?;
-    if signals.values.nrows() != decisions.values.nrows() {
-        return Err(DataError::RowCounts {
-            path: path.to_path_buf(),
-            signals_key: signals.key.clone(),
-            signals_rows: signals.values.nrows(),
-            decisions_key: decisions.key.clone(),
-            decisions_rows: decisions.values.nrows(),
-        });
-    }
-    Ok(())
+    Ok(match kept.places() {
+        Some(places) => places.into_iter().map(|row| values[row]).collect(),
+        None => values,
+    })
 }

@@ -180,6 +180,24 @@ pub enum DataError {
         /// Why it cannot be, and what to do.
         detail: String,
     },
+    /// Reading would take more memory than it may.
+    #[error(
+        "{what} in `{}` takes {}, where {} are left of the memory limit of {}; raise the limit, \
+         or read fewer rows",
+        path.display(), in_bytes(*needed), in_bytes(*left), in_bytes(*limit)
+    )]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The part of it.
+        what: String,
+        /// Bytes that would be needed for this part.
+        needed: u64,
+        /// Bytes that are left for it.
+        left: u64,
+        /// The limit for the whole process, in bytes.
+        limit: u64,
+    },
     /// An array without rows or without columns.
     #[error(
         "`{key}` in `{}` has {rows} rows and {columns} columns; at least one of each is needed",
@@ -591,6 +609,22 @@ fn listed(names: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     shown.join(", ") + &more
+}
+
+/// A number of bytes as people say it.
+fn in_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut size = bytes as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next();
+    while size >= 1024.0 && units.len() > 0 {
+        size /= 1024.0;
+        unit = units.next();
+    }
+    format!("{size:.1} {}", unit.copied().unwrap_or_default())
 }
 
 /// A shape as Python prints it: `()`, `(5,)`, `(5, 3)`.

@@ -2,16 +2,20 @@
 //!
 //! In: a path to npz, npy, csv, tsv or hdf5 data (or a folder of them). Out: `signals`
 //! (n_samples × signal_dim) and `decisions` (n_samples × decision_dim), both f64, finite, row for
-//! row, with constraints and weights where they are asked for. Files are treated as hostile: whatever the bytes, the answer is a [`Loaded`] or a
-//! [`DataError`] that says what to do, never a panic or a runaway allocation.
+//! row, with constraints and weights where they are asked for. Files are treated as hostile:
+//! whatever the bytes, the answer is a [`Loaded`] or a [`DataError`] that says what to do, never a
+//! panic, and never more memory than the request's [`Budget`].
 
+pub mod budget;
 pub mod data;
 pub mod error;
 pub mod model;
 
+pub use budget::Budget;
 pub use data::{
-    DataRequest, Loaded, RowRanges, SharedMatrix, check_decisions_ending, check_prices_ending,
-    check_regular, check_writable, load, write_decisions, write_onward, write_prices, write_whole,
+    DataRequest, Loaded, RowRanges, SharedMatrix, Survey, check_decisions_ending,
+    check_prices_ending, check_regular, check_writable, load, load_if, write_decisions,
+    write_onward, write_prices, write_whole,
 };
 pub use error::DataError;
 pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

@@ -275,6 +275,9 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     if preamble.format > FORMAT {
         return Err(Problem::Newer { found: preamble.format, writer: preamble.version });
     }
+    if preamble.format == 0 {
+        return Err(Problem::Damaged("model format 0, which never was".to_owned()));
+    }
     check_checksum(bytes)?;
     if let Some(kind) = preamble.kernel.and_then(|kernel| unknown_kind(&kernel)) {
         return Err(Problem::UnknownKernel { kind, writer: preamble.version });

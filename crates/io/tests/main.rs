@@ -4,6 +4,7 @@
 
 mod files;
 
+mod budget;
 mod constraints;
 mod formats;
 mod hostile;

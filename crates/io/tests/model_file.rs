@@ -159,7 +159,7 @@ fn altered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
     let find = |bytes: &[u8], text: &str| {
-        bytes.windows(text.len()).position(|w| w == text.as_bytes()).unwrap()
+        bytes.windows(text.len().max(1)).position(|w| w.starts_with(text.as_bytes())).unwrap()
     };
     let at = find(&bytes, from);
     bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
@@ -251,6 +251,134 @@ fn other_files_are_not_models() {
     for text in ["", "x", "{}", "[]", r#"{\"format\":1}"#, r#"{\"format\":1,\"version\":\"0\"}"#] {
         let bytes = header(&format!(r#"{{"__metadata__":{{"argwhy":"{text}"}}}}"#));
         assert!(decode_model(&bytes).is_err(), "{text}");
+    }
+}
+
+/// The file with its metadata replaced, and the checksum made to fit.
+fn with_metadata(bytes: &[u8], metadata: &Value) -> Vec<u8> {
+    let mut header: Value = serde_json::from_slice(&bytes[8..8 + header_length(bytes)]).unwrap();
+    let checksum = metadata["checksum"].as_str().unwrap_or_default();
+    let rest = serde_json::to_string(metadata).unwrap();
+    // The checksum comes first, as in every file.
+    let field = format!("\"checksum\":\"{checksum}\"");
+    let rest = rest.replace(&format!("{field},"), "").replace(&field, "");
+    let text = format!("{{{field},{}", &rest[1..]);
+    header["__metadata__"]["argwhy"] = Value::String(text);
+    let mut head = serde_json::to_vec(&header).unwrap();
+    head.resize(head.len().next_multiple_of(8), b' ');
+    let length = (head.len() as u64).to_le_bytes();
+    altered(&[&length[..], &head, &bytes[8 + header_length(bytes)..]].concat(), "", "")
+}
+
+fn header_length(bytes: &[u8]) -> usize {
+    u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize
+}
+
+fn metadata_of(bytes: &[u8]) -> Value {
+    let header: Value = serde_json::from_slice(&bytes[8..8 + header_length(bytes)]).unwrap();
+    serde_json::from_str(header["__metadata__"]["argwhy"].as_str().unwrap()).unwrap()
+}
+
+/// Where every value of a tree stands, groups included.
+fn places(value: &Value, path: &str, out: &mut Vec<String>) {
+    if !path.is_empty() {
+        out.push(path.to_owned());
+    }
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, inner)| places(inner, &format!("{path}/{key}"), out));
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(i, inner)| places(inner, &format!("{path}/{i}"), out));
+        }
+        _ => {}
+    }
+}
+
+/// What is accepted decides without a panic, inside its limits.
+fn decides(bytes: &[u8]) -> bool {
+    let Ok(stored) = decode_model(bytes) else { return false };
+    let model = stored.model;
+    let Ok(predictor) = Predictor::new(&model) else { return false };
+    let signals = array![[0.1, 2.0], [0.7, -1.0], [1e3, -1e3]];
+    // Constraints come with the data; without them it is refused.
+    let sets = predictor.sets(None, 3);
+    if let Ok(decided) = sets.and_then(|sets| predictor.predict_in(signals.view(), &sets)) {
+        for decision in decided.rows() {
+            assert!(model.set.contains(&decision.to_vec()), "{decision}");
+        }
+    }
+    encode_model(&model, &stored.settings).is_ok()
+}
+
+#[test]
+fn every_field_of_the_header_is_validated() {
+    let made = [
+        json!(-1),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(-0.5),
+        json!(1e308),
+        json!(-1e308),
+        json!(5e-324),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        Value::Null,
+        json!(true),
+        json!("x"),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!([1.0]),
+        json!([[1.0]]),
+    ];
+    let mut cases = kernels();
+    cases.push(Kernel::Rbf { gamma: 0.5 });
+    let mut refused = 0;
+    for kernel in cases {
+        let model = Model { kernel, constrained: false, theta: None, ..small() };
+        let whole = encode_model(&model, &json!({ "seed": 1 })).unwrap();
+        let metadata = metadata_of(&whole);
+        assert!(decides(&with_metadata(&whole, &metadata)), "the test's own way of writing");
+        let mut fields = Vec::new();
+        places(&metadata, "", &mut fields);
+        for field in fields.iter().filter(|field| *field != "/checksum") {
+            let mut variants: Vec<Value> = made.to_vec();
+            if let Some(Value::Array(items)) = metadata.pointer(field) {
+                let mut longer = items.clone();
+                longer.extend(items.first().cloned());
+                variants.extend([Value::Array(longer), Value::Array(items[1..].to_vec())]);
+            }
+            for variant in variants {
+                let mut changed = metadata.clone();
+                *changed.pointer_mut(field).unwrap() = variant;
+                refused += usize::from(!decides(&with_metadata(&whole, &changed)));
+            }
+        }
+    }
+    assert!(refused > 500, "{refused}");
+}
+
+#[test]
+fn a_clip_that_is_not_positive_is_refused() {
+    let whole = encode_model(&small(), &settings()).unwrap();
+    for (field, wrong) in [
+        ("/features/settings/clip", json!(-1)),
+        ("/features/settings/clip", json!(0)),
+        ("/features/signal_dim", json!(u64::MAX)),
+        ("/features/signal_dim", json!(0)),
+        ("/features/inverse_scale/0", json!(-1.0)),
+        ("/record/regularization", json!(0)),
+        ("/record/n_samples", json!(1)),
+        ("/record/seconds", json!(-1)),
+        ("/format", json!(0)),
+    ] {
+        let mut metadata = metadata_of(&whole);
+        *metadata.pointer_mut(field).unwrap() = wrong.clone();
+        let found = decode_model(&with_metadata(&whole, &metadata));
+        assert!(matches!(found, Err(Problem::Damaged(_))), "{field} = {wrong}");
     }
 }
 

@@ -184,10 +184,11 @@ fn ablate(
         decisions: args.decisions.clone(),
         ..DataRequest::default()
     };
-    let loaded = argwhy::load(path, &request)?;
+    let settings = settings(args, regularization);
+    let loaded = argwhy::load_for_fit(path, &request, &settings, args.rows.rows.as_ref())?;
     let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
     let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
-    let task = Task { settings: settings(args, regularization), data, rows };
+    let task = Task { settings, data, rows };
     say(args.quiet, format_args!("{name}: the exact optimum …"));
     let mut ablation = task.optimum(name.to_owned())?;
     if interrupt::asked() {

@@ -16,8 +16,8 @@ use crate::progress::say;
 use argwhy::Predictor;
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::SampleSets;
-use argwhy::io::{DataError, DataRequest, RowRanges};
-use ndarray::{Array2, Axis};
+use argwhy::io::{Budget, DataError, DataRequest, RowRanges};
+use ndarray::Array2;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -97,6 +97,8 @@ fn load_rows(
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
         weights: None,
+        rows: wanted.rows.cloned(),
+        budget: whole_machine(),
     };
     let loaded = argwhy::load(path, &request).map_err(|error| match error {
         DataError::ConstraintsAbsent { .. } => CliError::NeedsConstraints(error),
@@ -111,23 +113,18 @@ fn load_rows(
             ),
         );
     }
-    let rows = Rows {
+    Ok(Rows {
         signals: loaded.signals,
         decisions: loaded.decisions,
         constraints: loaded.constraints,
-        places: None,
-    };
-    if wanted.rows.is_none() {
-        return Ok(rows);
-    }
-    let places: Vec<usize> =
-        resolve(wanted.rows, rows.signals.nrows())?.into_iter().flatten().collect();
-    Ok(Rows {
-        signals: rows.signals.select(Axis(0), &places),
-        decisions: rows.decisions.map(|decisions| decisions.select(Axis(0), &places)),
-        constraints: rows.constraints.map(|given| given.select(&places)),
-        places: Some(places),
+        places: loaded.places,
     })
+}
+
+/// What this machine could give at most: a file that unpacks to more is refused, not begun.
+fn whole_machine() -> Budget {
+    argwhy::machine::reachable_memory_bytes()
+        .map_or_else(Budget::default, |reachable| Budget::within(reachable, 0))
 }
 
 /// `M`, `W` and `upper`.

@@ -49,3 +49,41 @@ fn what_is_reached_is_saved_with_its_certificate() {
     folder.run(["predict", "m.argwhy", "data.csv", "-o", "p.npy", "--rows=0:50"]).exits(0);
     assert!(written(&folder.path("p.npy")).iter().all(|u| (-1.0..=1.0).contains(u)));
 }
+
+/// Ends `predict` while it writes a large csv file; whatever ends it, nothing hidden stays behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_during_predict_leaves_no_temporary_file() {
+    let folder = Folder::with_data(300);
+    let primal = ["--kernel=linear", "--primal", "--bounds=-1,1"];
+    folder.run(["fit", "data.csv", "-o", "m.argwhy"].into_iter().chain(primal)).exits(0);
+    let header = std::fs::read_to_string(folder.path("data.csv")).unwrap();
+    let (names, rows) = header.split_once('\n').unwrap();
+    std::fs::write(folder.path("many.csv"), format!("{names}\n{}", rows.repeat(300))).unwrap();
+    for (signal, old) in [("INT", false), ("TERM", true), ("KILL", true)] {
+        if old {
+            std::fs::write(folder.path("p.csv"), "old").unwrap();
+        }
+        // From early on to after its end: at whatever moment it is stopped.
+        for wait in [20, 60, 100, 200, 400] {
+            let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+                .args(["predict", "m.argwhy", "many.csv", "-o", "p.csv", "--quiet"])
+                .current_dir(folder.path(""))
+                .spawn()
+                .unwrap();
+            sleep(Duration::from_millis(wait));
+            let sent = Command::new("kill")
+                .args([format!("-{signal}"), child.id().to_string()])
+                .stderr(Stdio::null())
+                .status();
+            sent.unwrap();
+            child.wait().unwrap();
+            let hidden: Vec<_> = std::fs::read_dir(folder.path(""))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .filter(|name| name.starts_with('.'))
+                .collect();
+            assert!(hidden.is_empty(), "{hidden:?} after {signal} at {wait} ms");
+        }
+    }
+}

@@ -138,13 +138,7 @@ impl FeatureMap {
         signals: ArrayView2<'_, f64>,
         weights: Option<&[f64]>,
     ) -> Result<Self, Error> {
-        if !(settings.clip > 0.0 && settings.clip.is_finite()) {
-            return Err(Error::Setting {
-                name: "clip",
-                found: settings.clip.to_string(),
-                allowed: "a positive finite number",
-            });
-        }
+        check_clip(settings.clip)?;
         check_finite("signals", signals)?;
         let signal_dim = signals.ncols();
         let n_features = settings.expansion.n_features(signal_dim);
@@ -257,6 +251,17 @@ impl FeatureMap {
 
     /// Whether its parts fit together; a map read from a file is checked by this before use.
     pub fn validate(&self) -> Result<(), Error> {
+        check_clip(self.settings.clip)?;
+        // Every entry of a signal is a feature; a larger number would overflow in squares of it.
+        if self.signal_dim == 0 || self.signal_dim > self.mean.len() {
+            let (expected, found) = (self.mean.len(), self.signal_dim);
+            let what = "entries of a signal";
+            return Err(Error::Width { what, owner: "the feature map", expected, found });
+        }
+        if let Some(scale) = self.inverse_scale.iter().find(|scale| **scale <= 0.0) {
+            let (found, allowed) = (scale.to_string(), "positive numbers");
+            return Err(Error::Setting { name: "inverse_scale", found, allowed });
+        }
         let n_features = self.settings.expansion.n_features(self.signal_dim);
         for (what, values) in
             [("feature means", &self.mean), ("feature scales", &self.inverse_scale)]
@@ -275,6 +280,15 @@ impl FeatureMap {
         }
         Ok(())
     }
+}
+
+/// Clipping to ±clip needs a positive finite number.
+fn check_clip(clip: f64) -> Result<(), Error> {
+    if clip > 0.0 && clip.is_finite() {
+        return Ok(());
+    }
+    let (found, allowed) = (clip.to_string(), "a positive finite number");
+    Err(Error::Setting { name: "clip", found, allowed })
 }
 
 /// Rows whose moments are one task's.

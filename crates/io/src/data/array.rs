@@ -1,10 +1,14 @@
-//! An array as it was found, and what must hold for it whatever the format.
+//! Arrays of a file: opened, with shapes known and nothing read, and as they were found.
 
 use std::path::PathBuf;
 
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayD, IxDyn};
 
+use super::kept::Kept;
 use super::keys::Keys;
+use super::origin::Origin;
+use super::rows::RowRanges;
+use super::survey::Survey;
 use crate::error::DataError;
 
 /// An array with the file and key it came from.
@@ -16,28 +20,29 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// At least one row and one column, and every value finite.
-    pub fn check(&self) -> Result<(), DataError> {
-        let (rows, columns) = self.values.dim();
-        if rows == 0 || columns == 0 {
-            return Err(DataError::NoValues {
-                path: self.path.clone(),
-                key: self.key.clone(),
-                rows,
-                columns,
-            });
-        }
+    /// Every value is finite. `place` tells where a row stood in the file.
+    pub fn check(&self, place: impl Fn(usize) -> usize) -> Result<(), DataError> {
+        check_size(&self.path, &self.key, self.values.dim())?;
         let mut bad = self.values.indexed_iter().filter(|(_, value)| !value.is_finite());
         let Some(((row, column), &value)) = bad.next() else { return Ok(()) };
         Err(DataError::NotFinite {
             path: self.path.clone(),
             key: self.key.clone(),
-            row,
+            row: place(row),
             column,
             value,
             count: 1 + bad.count(),
         })
     }
+}
+
+/// At least one row and one column.
+fn check_size(path: &PathBuf, key: &str, (rows, columns): (usize, usize)) -> Result<(), DataError> {
+    if rows > 0 && columns > 0 {
+        return Ok(());
+    }
+    let (path, key) = (path.clone(), key.to_owned());
+    Err(DataError::NoValues { path, key, rows, columns })
 }
 
 /// An array of up to three axes, its values unchecked: a part of the constraints.
@@ -55,28 +60,160 @@ pub(super) struct Arrays {
     pub decisions: Option<Found>,
     pub weights: Option<Found>,
     pub tensors: Vec<Tensor>,
+    /// The rows of the file that signals, decisions and the tensors' own rows are.
+    pub kept: Kept,
     /// Every key of the file.
     pub keys: Vec<String>,
     /// Keys of constraints that nobody asked for.
     pub unread: Vec<&'static str>,
 }
 
-impl Arrays {
-    /// Reads what was chosen: `read` an array of rows, `read_tensor` one of the constraints'.
-    pub fn gather<R>(
-        reader: &mut R,
+/// An array in a file, ready to be read.
+pub(super) trait Stored {
+    /// The kept rows, row after row, as f64.
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError>;
+}
+
+/// An array whose shape is known and checked, and whose values are still in the file.
+pub(super) struct Opened<'a> {
+    pub path: PathBuf,
+    pub key: String,
+    /// As the file has it.
+    pub shape: Vec<u64>,
+    pub rows: usize,
+    /// Numbers that a row holds.
+    pub columns: usize,
+    pub stored: Box<dyn Stored + 'a>,
+}
+
+impl Opened<'_> {
+    pub fn read(&self, kept: &Kept, origin: &Origin<'_>) -> Result<Found, DataError> {
+        let values = self.stored.read(kept)?;
+        let values = Array2::from_shape_vec((kept.len(), self.columns), values)
+            .map_err(|error| origin.corrupt(error))?;
+        Ok(Found { path: self.path.clone(), key: self.key.clone(), values })
+    }
+
+    pub fn read_all(&self, origin: &Origin<'_>) -> Result<Found, DataError> {
+        self.read(&Kept::all(self.rows), origin)
+    }
+
+    /// Reads a part of the constraints: the kept rows where it has one a sample, else all of it.
+    pub fn read_tensor(
+        &self,
+        key: &'static str,
+        kept: &Kept,
+        origin: &Origin<'_>,
+    ) -> Result<Tensor, DataError> {
+        let mut shape: Vec<usize> = self.shape.iter().map(|&size| size as usize).collect();
+        let own = has_sample_axis(key, &shape);
+        if own && ![1, kept.n_rows()].contains(&shape[0]) {
+            return Err(wrong_samples(self.path.clone(), key, &self.shape, kept.n_rows()));
+        }
+        let all = Kept::all(self.rows);
+        let kept = if own && shape[0] == kept.n_rows() { kept } else { &all };
+        let values = self.stored.read(kept)?;
+        shape[0] = kept.len();
+        let values =
+            ArrayD::from_shape_vec(IxDyn(&shape), values).map_err(|error| origin.corrupt(error))?;
+        Ok(Tensor { path: self.path.clone(), key, values })
+    }
+}
+
+/// Axes of one sample's part of the constraints.
+pub(super) fn axes_of_one(key: &str) -> usize {
+    if ["M", "M_eq"].contains(&key) { 2 } else { 1 }
+}
+
+/// Whether the first axis is that of the samples.
+fn has_sample_axis(key: &str, shape: &[usize]) -> bool {
+    shape.len() == axes_of_one(key) + 1
+}
+
+/// The error for constraints of another number of samples.
+pub(super) fn wrong_samples(
+    path: PathBuf,
+    key: &str,
+    shape: &[u64],
+    n_samples: usize,
+) -> DataError {
+    let expected = format!("one entry for each of {n_samples} samples along the first axis");
+    DataError::ConstraintShape { path, key: key.to_owned(), shape: shape.to_vec(), expected }
+}
+
+/// The arrays of a file that are asked for, opened.
+pub(super) struct Listing<'a> {
+    pub origin: Origin<'a>,
+    pub signals: Opened<'a>,
+    pub decisions: Option<Opened<'a>>,
+    pub weights: Option<Opened<'a>>,
+    pub tensors: Vec<(&'static str, Opened<'a>)>,
+    pub keys: Vec<String>,
+    pub unread: Vec<&'static str>,
+}
+
+impl<'a> Listing<'a> {
+    /// Opens what was chosen: `open` an array of rows, `open_tensor` one of the constraints'.
+    pub fn open(
+        origin: Origin<'a>,
         chosen: Keys,
         keys: Vec<String>,
-        read: impl Fn(&mut R, String) -> Result<Found, DataError>,
-        read_tensor: impl Fn(&mut R, &'static str) -> Result<Tensor, DataError>,
+        open: impl Fn(String) -> Result<Opened<'a>, DataError>,
+        open_tensor: impl Fn(&'static str) -> Result<Opened<'a>, DataError>,
     ) -> Result<Self, DataError> {
-        let signals = read(reader, chosen.signals)?;
-        let decisions = chosen.decisions.map(|key| read(reader, key)).transpose()?;
-        let weights = chosen.weights.map(|key| read(reader, key)).transpose()?;
+        let signals = open(chosen.signals)?;
+        let decisions = chosen.decisions.map(&open).transpose()?;
+        let weights = chosen.weights.map(&open).transpose()?;
         let mut tensors = Vec::new();
         for key in chosen.constraints {
-            tensors.push(read_tensor(reader, key)?);
+            tensors.push((key, open_tensor(key)?));
         }
-        Ok(Self { signals, decisions, weights, tensors, keys, unread: chosen.unread })
+        Ok(Self { origin, signals, decisions, weights, tensors, keys, unread: chosen.unread })
+    }
+
+    /// What the shapes say. Fails where signals and decisions do not pair up.
+    pub fn survey(&self, rows: Option<&RowRanges>) -> Result<Survey, DataError> {
+        let kept = self.kept(rows)?;
+        let shape = |opened: &Opened<'_>| opened.shape.iter().map(|&size| size as usize).collect();
+        Ok(Survey {
+            n_rows: kept.n_rows(),
+            n_kept: kept.len(),
+            signal_dim: self.signals.columns,
+            decision_dim: self.decisions.as_ref().map(|decisions| decisions.columns),
+            weighted: self.weights.is_some(),
+            constraints: self.tensors.iter().map(|(key, opened)| (*key, shape(opened))).collect(),
+        })
+    }
+
+    pub fn read(self, rows: Option<&RowRanges>) -> Result<Arrays, DataError> {
+        let (kept, origin) = (self.kept(rows)?, &self.origin);
+        let signals = self.signals.read(&kept, origin)?;
+        let decisions =
+            self.decisions.as_ref().map(|opened| opened.read(&kept, origin)).transpose()?;
+        let weights = self.weights.as_ref().map(|opened| opened.read_all(origin)).transpose()?;
+        let mut tensors = Vec::new();
+        for (key, opened) in &self.tensors {
+            tensors.push(opened.read_tensor(key, &kept, origin)?);
+        }
+        let (keys, unread) = (self.keys, self.unread);
+        Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread })
+    }
+
+    fn kept(&self, rows: Option<&RowRanges>) -> Result<Kept, DataError> {
+        let signals = &self.signals;
+        check_size(&signals.path, &signals.key, (signals.rows, signals.columns))?;
+        if let Some(decisions) = &self.decisions {
+            check_size(&decisions.path, &decisions.key, (decisions.rows, decisions.columns))?;
+            if signals.rows != decisions.rows {
+                return Err(DataError::RowCounts {
+                    path: self.origin.path.to_path_buf(),
+                    signals_key: signals.key.clone(),
+                    signals_rows: signals.rows,
+                    decisions_key: decisions.key.clone(),
+                    decisions_rows: decisions.rows,
+                });
+            }
+        }
+        Kept::of(rows, signals.rows)
     }
 }

@@ -10,24 +10,27 @@ use argwhy_core::Constraints;
 use ndarray::{ArrayD, Axis, Dimension};
 
 use super::DataRequest;
-use super::array::Tensor;
+use super::array::{Tensor, axes_of_one, wrong_samples};
+use super::kept::Kept;
 use super::matrix::SharedMatrix;
+use crate::budget::Meter;
 use crate::error::DataError;
 
 /// Puts the arrays found in the data and the matrices of files of their own together.
 ///
-/// `sizes`: samples, and the length of a decision where it is known.
+/// `kept` are the rows the tensors hold, `decision_dim` the length of a decision where it is known.
 pub(super) fn assemble(
     path: &Path,
     tensors: Vec<Tensor>,
     keys: Vec<String>,
     request: &DataRequest,
-    sizes: (usize, Option<usize>),
+    (kept, decision_dim): (&Kept, Option<usize>),
+    meter: &Meter,
 ) -> Result<Constraints, DataError> {
-    let mut parts = Parts { path, tensors, sizes };
+    let mut parts = Parts { path, tensors, kept, places: kept.places(), decision_dim };
     for (file, equal) in [(&request.matrix, false), (&request.matrix_eq, true)] {
         if let Some(file) = file {
-            parts.share(SharedMatrix::load(file, equal)?, equal)?;
+            parts.share(SharedMatrix::load_within(file, equal, meter)?, equal)?;
         }
     }
     if parts.tensors.is_empty() {
@@ -58,8 +61,12 @@ type MatrixAndBound = (ArrayD<f64>, ArrayD<f64>);
 struct Parts<'a> {
     path: &'a Path,
     tensors: Vec<Tensor>,
-    /// Samples, and the length of a decision where it is known.
-    sizes: (usize, Option<usize>),
+    /// The rows of the file that are samples.
+    kept: &'a Kept,
+    /// Where they stood in the file; none where they are all of its rows.
+    places: Option<Vec<usize>>,
+    /// Length of a decision, where it is known.
+    decision_dim: Option<usize>,
 }
 
 impl Parts<'_> {
@@ -107,7 +114,7 @@ impl Parts<'_> {
                 return Err(DataError::Half { path: self.path.to_path_buf(), has, lacks });
             }
         };
-        let (n_samples, decision_dim) = self.sizes;
+        let (n_samples, decision_dim) = (self.kept.len(), self.decision_dim);
         if !(2..=3).contains(&matrix.values.ndim()) {
             return Err(
                 matrix.wrong_shape("rows × decision dimensions, or one such matrix a sample")
@@ -115,8 +122,8 @@ impl Parts<'_> {
         }
         let &[.., n_rows, width] = matrix.values.shape() else { unreachable!("at least two axes") };
         // One row and one bound a sample, written as a list.
-        if bound.values.ndim() == 1 && n_rows == 1 && bound.values.len() == n_samples {
-            bound.values.insert_axis_inplace(Axis(1));
+        if bound.values.ndim() == 1 && n_rows == 1 && bound.values.len() == self.kept.n_rows() {
+            self.split(&mut bound);
         }
         if !(1..=2).contains(&bound.values.ndim()) {
             return Err(bound.wrong_shape("one number a row, or one such list a sample"));
@@ -135,8 +142,14 @@ impl Parts<'_> {
         bound.check_samples(1, n_samples)?;
         matrix.check_width(width, decision_dim)?;
         let equal = matrix_key == "M_eq";
-        matrix.check_values(f64::is_finite, "every entry of a matrix is a finite number")?;
+        let places = self.places.as_deref();
+        matrix.check_values(
+            places,
+            f64::is_finite,
+            "every entry of a matrix is a finite number",
+        )?;
         bound.check_values(
+            places,
             |v| v.is_finite() || (!equal && v == f64::INFINITY),
             if equal {
                 "an equality needs a finite number"
@@ -147,13 +160,22 @@ impl Parts<'_> {
         Ok(Some((matrix.values, bound.values)))
     }
 
+    /// A list of one number for each row of the file becomes one number a sample.
+    fn split(&self, list: &mut Tensor) {
+        if let Some(places) = &self.places {
+            list.values = list.values.select(Axis(0), places);
+        }
+        list.values.insert_axis_inplace(Axis(1));
+    }
+
     /// One side of the limits, dimension by dimension.
     fn side(&mut self, key: &'static str) -> Result<Option<ArrayD<f64>>, DataError> {
         let Some(mut side) = self.take(key) else { return Ok(None) };
-        let (n_samples, decision_dim) = self.sizes;
+        let (n_samples, decision_dim) = (self.kept.len(), self.decision_dim);
         // One dimension and one limit a sample, written as a list.
-        if side.values.ndim() == 1 && decision_dim == Some(1) && side.values.len() == n_samples {
-            side.values.insert_axis_inplace(Axis(1));
+        let is_list = side.values.ndim() == 1 && decision_dim == Some(1);
+        if is_list && side.values.len() == self.kept.n_rows() {
+            self.split(&mut side);
         }
         if !(1..=2).contains(&side.values.ndim()) {
             return Err(side.wrong_shape("one number a dimension, or one such list a sample"));
@@ -165,7 +187,8 @@ impl Parts<'_> {
         } else {
             (f64::INFINITY, "an upper limit is a number, or inf for none")
         };
-        side.check_values(|v| v.is_finite() || v == none, allowed)?;
+        let places = self.places.as_deref();
+        side.check_values(places, |v| v.is_finite() || v == none, allowed)?;
         Ok(Some(side.values))
     }
 }
@@ -187,9 +210,7 @@ impl Tensor {
     /// With one axis more than a set needs, the first must count the samples (or be one, for all).
     fn check_samples(&self, axes_of_one: usize, n_samples: usize) -> Result<(), DataError> {
         if self.values.ndim() > axes_of_one && ![1, n_samples].contains(&self.values.shape()[0]) {
-            let expected =
-                format!("one entry for each of {n_samples} samples along the first axis");
-            return Err(self.wrong_shape(&expected));
+            return Err(wrong_samples(self.path.clone(), self.key, &self.shape(), n_samples));
         }
         Ok(())
     }
@@ -204,16 +225,21 @@ impl Tensor {
         }
     }
 
-    fn check_values(&self, fine: impl Fn(f64) -> bool, why: &'static str) -> Result<(), DataError> {
+    fn check_values(
+        &self,
+        places: Option<&[usize]>,
+        fine: impl Fn(f64) -> bool,
+        why: &'static str,
+    ) -> Result<(), DataError> {
         let Some((place, &value)) = self.values.indexed_iter().find(|(_, value)| !fine(**value))
         else {
             return Ok(());
         };
         let (path, key) = self.owner();
-        let axes_of_one = if ["M", "M_eq"].contains(&self.key) { 2 } else { 1 };
+        let axes_of_one = axes_of_one(self.key);
         let place = place.slice();
         let (row, inner) = if place.len() > axes_of_one && self.values.shape()[0] > 1 {
-            (Some(place[0]), &place[1..])
+            (Some(places.map_or(place[0], |places| places[place[0]])), &place[1..])
         } else {
             (None, &place[place.len() - axes_of_one..])
         };

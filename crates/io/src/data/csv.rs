@@ -6,61 +6,150 @@
 //! matrix `M_<row>_<dimension>` (also `M[1][2]`), or `M_<dimension>` where it has one row. An empty
 //! cell of a bound means no limit.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
-use ndarray::{Array2, ArrayD, IxDyn};
+use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
 use super::DataRequest;
 use super::array::{Arrays, Found, Tensor};
 use super::format::unreadable;
+use super::kept::Kept;
 use super::keys;
 use super::origin::Origin;
+use super::rows::RowRanges;
+use super::survey::Survey;
+use crate::budget::Meter;
 use crate::error::DataError;
 use columns::Columns;
 
 mod columns;
 mod line;
 
-pub(super) fn load(path: &Path, request: &DataRequest, delimiter: u8) -> Result<Arrays, DataError> {
-    let origin = Origin { path, format: "csv" };
-    let mut lines = Lines::open(&origin, delimiter)?;
-    let columns = &lines.columns;
-    let found = columns.keys();
-    let has = |key: &str| {
-        let matrix = ["M", "M_eq"].contains(&key);
-        columns.has(key) || (matrix && columns.has_matrix(key))
-    };
-    let chosen = keys::choose(path, &found, request, has)?;
-    let mut blocks = Vec::new();
-    for key in [Some(chosen.signals), chosen.decisions, chosen.weights].into_iter().flatten() {
-        blocks.push(Block::new(key, columns, &origin)?);
-    }
-    let mut tensors = Vec::new();
-    for key in chosen.constraints {
-        tensors.push(TensorBlock::new(key, columns, &origin)?);
+/// A table whose header is read, and whose lines are counted roughly.
+pub(super) struct Table<'a> {
+    origin: Origin<'a>,
+    lines: Lines,
+    /// The columns of the signals, then of decisions and weights where they are wanted.
+    blocks: Vec<Block>,
+    tensors: Vec<TensorBlock>,
+    has_decisions: bool,
+    has_weights: bool,
+    n_lines: usize,
+    delimiter: u8,
+    keys: Vec<String>,
+    unread: Vec<&'static str>,
+}
+
+impl<'a> Table<'a> {
+    pub fn open(
+        origin: Origin<'a>,
+        request: &DataRequest,
+        delimiter: u8,
+    ) -> Result<Self, DataError> {
+        let lines = Lines::open(&origin, delimiter)?;
+        let columns = &lines.columns;
+        let keys = columns.keys();
+        let has = |key: &str| {
+            let matrix = ["M", "M_eq"].contains(&key);
+            columns.has(key) || (matrix && columns.has_matrix(key))
+        };
+        let chosen = keys::choose(origin.path, &keys, request, has)?;
+        let (has_decisions, has_weights) = (chosen.decisions.is_some(), chosen.weights.is_some());
+        let mut blocks = Vec::new();
+        for key in [Some(chosen.signals), chosen.decisions, chosen.weights].into_iter().flatten() {
+            blocks.push(Block::new(key, columns, &origin)?);
+        }
+        let mut tensors = Vec::new();
+        for key in chosen.constraints {
+            tensors.push(TensorBlock::new(key, columns, &origin)?);
+        }
+        let n_lines = line::count_all(origin.path)
+            .map_err(|error| unreadable(origin.path, error))?
+            .saturating_sub(1);
+        let unread = chosen.unread;
+        Ok(Self {
+            origin,
+            lines,
+            blocks,
+            tensors,
+            has_decisions,
+            has_weights,
+            n_lines,
+            delimiter,
+            keys,
+            unread,
+        })
     }
 
-    while lines.next(&origin)? {
-        let (record, columns) = (&lines.record, &lines.columns);
-        for block in blocks.iter_mut().chain(tensors.iter_mut().map(|tensor| &mut tensor.block)) {
-            block.take(record, columns, &origin)?;
+    /// Lines behind the header: rows, blank lines and parts of cells that hold line ends.
+    pub fn n_lines(&self) -> usize {
+        self.n_lines
+    }
+
+    /// Rows, counted one by one.
+    pub fn count_rows(&self) -> Result<usize, DataError> {
+        let mut lines = Lines::open(&self.origin, self.delimiter)?;
+        let mut n_rows = 0;
+        while lines.next(&self.origin)? {
+            n_rows += 1;
+        }
+        Ok(n_rows)
+    }
+
+    /// The sizes, if there are `n_rows`.
+    pub fn survey(&self, rows: Option<&RowRanges>, n_rows: usize) -> Survey {
+        let width = |at: usize| self.blocks.get(at).map_or(0, |block| block.columns.len());
+        let shape = |tensor: &TensorBlock| [&[n_rows][..], &tensor.shape].concat();
+        Survey {
+            n_rows,
+            n_kept: rows.map_or(n_rows, |rows| rows.count_below(n_rows)),
+            signal_dim: width(0),
+            decision_dim: self.has_decisions.then(|| width(1)),
+            weighted: self.has_weights,
+            constraints: self.tensors.iter().map(|tensor| (tensor.key, shape(tensor))).collect(),
         }
     }
 
-    let mut blocks = blocks.into_iter();
-    let mut finish = |wanted: bool| -> Result<Option<Found>, DataError> {
-        let block = if wanted { blocks.next() } else { None };
-        block.map(|block| block.finish(&origin)).transpose()
-    };
-    let signals = finish(true)?.ok_or_else(|| origin.corrupt("it has no signals"))?;
-    let decisions = finish(request.want_decisions)?;
-    let weights = finish(request.weights.is_some())?;
-    let tensors =
-        tensors.into_iter().map(|tensor| tensor.finish(&origin)).collect::<Result<_, _>>()?;
-    Ok(Arrays { signals, decisions, weights, tensors, keys: found, unread: chosen.unread })
+    /// Reads the rows asked for. All lines are split into cells, those left out no further.
+    pub fn read(mut self, rows: Option<&RowRanges>) -> Result<Arrays, DataError> {
+        let origin = &self.origin;
+        let expected = rows.map_or(self.n_lines, |rows| rows.count_below(self.n_lines));
+        let mut blocks: Vec<&mut Block> = self.blocks.iter_mut().collect();
+        blocks.extend(self.tensors.iter_mut().map(|tensor| &mut tensor.block));
+        for block in &mut blocks {
+            block.reserve(expected, origin)?;
+        }
+        let mut n_rows = 0;
+        while self.lines.next(origin)? {
+            if rows.is_none_or(|rows| rows.contains(n_rows)) {
+                for block in &mut blocks {
+                    block.take(&self.lines.record, &self.lines.columns, origin)?;
+                }
+            }
+            n_rows += 1;
+        }
+        let kept = Kept::of(if n_rows > 0 { rows } else { None }, n_rows)?;
+        let order = kept.file_order();
+        let mut found = Vec::new();
+        for block in self.blocks {
+            found.push(block.finish(order.as_deref(), origin)?);
+        }
+        let mut tensors = Vec::new();
+        for tensor in self.tensors {
+            tensors.push(tensor.finish(order.as_deref(), origin)?);
+        }
+        let mut found = found.into_iter();
+        let signals = found.next().ok_or_else(|| origin.corrupt("it has no signals"))?;
+        let decisions = if self.has_decisions { found.next() } else { None };
+        let weights = if self.has_weights { found.next() } else { None };
+        let (keys, unread) = (self.keys, self.unread);
+        Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread })
+    }
 }
 
 /// Reads a whole table: the columns of `key` where there are any, else all but those of `beside`;
@@ -68,10 +157,10 @@ pub(super) fn load(path: &Path, request: &DataRequest, delimiter: u8) -> Result<
 pub(super) fn load_table(
     path: &Path,
     delimiter: u8,
-    key: &'static str,
-    beside: &'static str,
+    (key, beside): (&'static str, &'static str),
+    meter: &Meter,
 ) -> Result<(Found, Option<Found>), DataError> {
-    let origin = Origin { path, format: "csv" };
+    let origin = Origin { path, format: "csv", meter };
     let mut lines = Lines::open(&origin, delimiter)?;
     let columns = &lines.columns;
     let bound = columns.has(beside).then(|| columns.of(beside, &origin)).transpose()?;
@@ -91,32 +180,65 @@ pub(super) fn load_table(
             block.take(&lines.record, &lines.columns, &origin)?;
         }
     }
-    Ok((main.finish(&origin)?, bound.map(|bound| bound.finish(&origin)).transpose()?))
+    let bound = bound.map(|bound| bound.finish(None, &origin)).transpose()?;
+    Ok((main.finish(None, &origin)?, bound))
 }
+
+/// Bytes of a line that no limit forbids.
+const LINE_BYTES: u64 = 1 << 16;
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 16;
 
 /// A file being read line by line, past its header.
 struct Lines {
-    reader: Reader<BufReader<File>>,
+    reader: Reader<Metered>,
     record: ByteRecord,
     columns: Columns,
+    /// Bytes read since the last line began.
+    of_line: Rc<Cell<u64>>,
+}
+
+/// A file that stops where one line takes more memory than there may be: without its closing quote,
+/// a cell goes on to the end of the file.
+struct Metered {
+    file: File,
+    of_line: Rc<Cell<u64>>,
+    most: Option<u64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.of_line.set(self.of_line.get() + count as u64);
+        if self.most.is_some_and(|most| self.of_line.get() > most) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(count)
+    }
 }
 
 impl Lines {
     fn open(origin: &Origin<'_>, delimiter: u8) -> Result<Self, DataError> {
         let file = File::open(origin.path).map_err(|error| unreadable(origin.path, error))?;
+        let of_line = Rc::new(Cell::new(0));
+        // The bytes of a line, where its cells end, and room to grow.
+        let most = origin.meter.left().map(|left| (left / 8).max(LINE_BYTES));
+        let file = Metered { file, of_line: Rc::clone(&of_line), most };
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
             .flexible(true)
-            .from_reader(BufReader::new(file));
+            .buffer_capacity(READ_BYTES)
+            .from_reader(file);
         let mut record = ByteRecord::new();
         next(&mut reader, &mut record, origin)?;
         let columns = Columns::from_header(&record, delimiter, origin)?;
-        Ok(Self { reader, record, columns })
+        Ok(Self { reader, record, columns, of_line })
     }
 
     /// Moves on to the next line; `false` at the end.
     fn next(&mut self, origin: &Origin<'_>) -> Result<bool, DataError> {
+        self.of_line.set(0);
         if !next(&mut self.reader, &mut self.record, origin)? {
             return Ok(false);
         }
@@ -133,11 +255,16 @@ impl Lines {
 }
 
 fn next(
-    reader: &mut Reader<BufReader<File>>,
+    reader: &mut Reader<Metered>,
     record: &mut ByteRecord,
     origin: &Origin<'_>,
 ) -> Result<bool, DataError> {
     reader.read_byte_record(record).map_err(|error| match error.into_kind() {
+        ::csv::ErrorKind::Io(source) if source.kind() == io::ErrorKind::FileTooLarge => origin
+            .corrupt(
+                "one of its lines is too long for the memory limit, as after a quote that is \
+                 never closed",
+            ),
         ::csv::ErrorKind::Io(source) => origin.read_failed("text", source),
         _ => origin.corrupt("its lines cannot be split into cells"),
     })
@@ -183,8 +310,8 @@ impl TensorBlock {
         Ok(Self { key, shape, block })
     }
 
-    fn finish(self, origin: &Origin<'_>) -> Result<Tensor, DataError> {
-        let found = self.block.finish(origin)?;
+    fn finish(self, order: Option<&[usize]>, origin: &Origin<'_>) -> Result<Tensor, DataError> {
+        let found = self.block.finish(order, origin)?;
         let shape: Vec<usize> = std::iter::once(found.values.nrows()).chain(self.shape).collect();
         let values = found.values.into_raw_vec_and_offset().0;
         let values =
@@ -199,12 +326,28 @@ impl Block {
         Ok(Self { key, columns, values: Vec::new(), empty: None })
     }
 
+    /// Makes room for so many rows more, charged to the budget.
+    fn reserve(&mut self, rows: usize, origin: &Origin<'_>) -> Result<(), DataError> {
+        let count = rows.saturating_mul(self.columns.len());
+        let what = format!("`{}`, of {rows} lines,", self.key);
+        origin.charge((count as u64).saturating_mul(8), &what)?;
+        self.values.try_reserve_exact(count).map_err(|_| {
+            let shape = [rows as u64, self.columns.len() as u64];
+            origin.too_large(&self.key, &shape, "more memory than there is")
+        })
+    }
+
     fn take(
         &mut self,
         record: &ByteRecord,
         columns: &Columns,
         origin: &Origin<'_>,
     ) -> Result<(), DataError> {
+        if self.values.len() + self.columns.len() > self.values.capacity() {
+            // More lines than were counted, or a table that is not counted: half as many again.
+            let rows = self.values.len() / self.columns.len().max(1);
+            self.reserve((rows / 2).max(64), origin)?;
+        }
         for &column in &self.columns {
             let bytes = record.get(column).unwrap_or_default().trim_ascii();
             let number = match (bytes, self.empty) {
@@ -224,11 +367,17 @@ impl Block {
         Ok(())
     }
 
-    fn finish(self, origin: &Origin<'_>) -> Result<Found, DataError> {
+    /// The rows in the order given, or else in the file's.
+    fn finish(self, order: Option<&[usize]>, origin: &Origin<'_>) -> Result<Found, DataError> {
         let width = self.columns.len();
         let rows = self.values.len().checked_div(width).unwrap_or(0);
-        let values = Array2::from_shape_vec((rows, width), self.values)
+        let mut values = Array2::from_shape_vec((rows, width), self.values)
             .map_err(|error| origin.corrupt(error))?;
+        if let Some(order) = order {
+            origin.charge((rows * width * 8) as u64, "the order of rows")?;
+            values = values.select(Axis(0), order);
+            origin.meter.release((rows * width * 8) as u64);
+        }
         Ok(Found { path: origin.path.to_path_buf(), key: self.key, values })
     }
 }

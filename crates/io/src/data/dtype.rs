@@ -63,6 +63,16 @@ impl Dtype {
         }
     }
 
+    /// Fills `out` with the numbers in `bytes`, as many as both have.
+    pub fn decode_into(self, bytes: &[u8], out: &mut [f64]) {
+        let mut slots = out.iter_mut();
+        self.decode(bytes, |value| {
+            if let Some(slot) = slots.next() {
+                *slot = value;
+            }
+        });
+    }
+
     /// Hands every whole number in `bytes` to `take`, as f64.
     pub fn decode(self, bytes: &[u8], mut take: impl FnMut(f64)) {
         macro_rules! each {

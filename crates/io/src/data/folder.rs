@@ -1,21 +1,29 @@
 //! A folder of npy files, or a Minari dataset.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::DataRequest;
-use super::array::Arrays;
+use super::array::Listing;
 use super::format::{ending, unreadable};
-use super::{hdf5, keys, npy};
+use super::origin::Origin;
+use super::{keys, npy};
 use crate::error::DataError;
 
 /// Where Minari keeps its arrays, from the dataset's folder or from its `data` folder.
 const MINARI: [&str; 2] = ["data/main_data.hdf5", "main_data.hdf5"];
 
-pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataError> {
-    if let Some(main) = MINARI.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
-        return hdf5::load(&main, request);
-    }
+/// The file of a Minari dataset.
+pub(super) fn minari(path: &Path) -> Option<PathBuf> {
+    MINARI.iter().map(|name| path.join(name)).find(|file| file.is_file())
+}
+
+/// Opens a folder of npy files.
+pub(super) fn open<'a>(
+    origin: Origin<'a>,
+    request: &DataRequest,
+) -> Result<Listing<'a>, DataError> {
+    let path = origin.path;
     let mut found: Vec<String> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(path).map_err(|error| unreadable(path, error))? {
@@ -33,11 +41,10 @@ pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataErr
     }
     let chosen = keys::choose(path, &names, request, |key| names.iter().any(|n| n == key))?;
     let file = |key: &str| path.join(format!("{key}.npy"));
-    Arrays::gather(
-        &mut (),
-        chosen,
-        names.clone(),
-        |(), key| npy::load_array(&file(&key), &key),
-        |(), key| npy::load_tensor(&file(key), key),
-    )
+    let open = |key: &str, tensor: bool| {
+        let file = file(key);
+        let origin = Origin { path: &file, ..origin };
+        if tensor { npy::open_tensor(origin, key) } else { npy::open_array(origin, key) }
+    };
+    Listing::open(origin, chosen, names.clone(), |key| open(&key, false), |key| open(key, true))
 }

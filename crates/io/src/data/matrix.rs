@@ -9,7 +9,10 @@ use ndarray::{Array1, Array2, Axis, Ix1, Ix2};
 
 use super::csv;
 use super::format::{self, Format};
+use super::kept::Kept;
 use super::npy;
+use super::origin::Origin;
+use crate::budget::Meter;
 use crate::error::DataError;
 
 /// M with its bound where the file has one, or M_eq.
@@ -26,11 +29,15 @@ pub struct SharedMatrix {
 impl SharedMatrix {
     /// Reads `M` with `W`, or for `equal` `M_eq` with `W_eq`.
     pub fn load(path: &Path, equal: bool) -> Result<Self, DataError> {
+        Self::load_within(path, equal, &Meter::default())
+    }
+
+    pub(super) fn load_within(path: &Path, equal: bool, meter: &Meter) -> Result<Self, DataError> {
         let (key, beside) = if equal { ("M_eq", "W_eq") } else { ("M", "W") };
         let (matrix, bound) = match format::detect(path)? {
-            Format::Csv => csv::load_table(path, b',', key, beside)?,
-            Format::Tsv => csv::load_table(path, b'\t', key, beside)?,
-            Format::Npy => (from_npy(path, key)?, None),
+            Format::Csv => csv::load_table(path, b',', (key, beside), meter)?,
+            Format::Tsv => csv::load_table(path, b'\t', (key, beside), meter)?,
+            Format::Npy => (from_npy(path, key, meter)?, None),
             Format::Npz | Format::Hdf5 | Format::Folder => {
                 return Err(DataError::Unsupported {
                     path: path.to_path_buf(),
@@ -41,7 +48,7 @@ impl SharedMatrix {
                 });
             }
         };
-        matrix.check()?;
+        matrix.check(|row| row)?;
         let bound = bound
             .map(|bound| {
                 if bound.values.ncols() == 1 {
@@ -58,8 +65,10 @@ impl SharedMatrix {
 }
 
 /// rows × decision_dim, or a list of decision_dim numbers: one row.
-fn from_npy(path: &Path, key: &'static str) -> Result<super::Found, DataError> {
-    let tensor = npy::load_tensor(path, key)?;
+fn from_npy(path: &Path, key: &'static str, meter: &Meter) -> Result<super::Found, DataError> {
+    let origin = Origin { path, format: "npy", meter };
+    let opened = npy::open_tensor(origin, key)?;
+    let tensor = opened.read_tensor(key, &Kept::all(opened.rows), &origin)?;
     let shape: Vec<u64> = tensor.values.shape().iter().map(|&size| size as u64).collect();
     let values = match tensor.values.ndim() {
         1 => tensor.values.into_dimensionality::<Ix1>().map(|row| row.insert_axis(Axis(0))),

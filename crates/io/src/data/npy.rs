@@ -1,26 +1,34 @@
 //! The npy format: a Python-literal header, then the numbers.
 //!
-//! In: a stream and how many bytes it holds. Out: an n × d array, converted block by block. The
-//! header is checked against the bytes that are there before anything is allocated.
+//! In: a stream and how many bytes it holds. Out: the kept rows of an array, converted block by
+//! block. The header is checked against the bytes that are there before anything is allocated.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
-
-use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder};
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use super::DataRequest;
-use super::array::{Arrays, Found, Tensor};
+use super::array::{Listing, Opened, Stored};
 use super::dtype::Dtype;
 use super::format::unreadable;
+use super::kept::Kept;
 use super::origin::Origin;
+use super::sink::Sink;
+use crate::budget::Meter;
 use crate::error::{DataError, shaped, shortened};
 use header::Header;
 
 mod header;
 
-/// Loads a file that is one array: the signals. Decisions and weights come from other such files.
-pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataError> {
+/// Bytes read at a time.
+const BLOCK: usize = 1 << 16;
+
+/// Opens a file that is one array: the signals. Decisions and weights come from other such files.
+pub(super) fn open<'a>(
+    origin: Origin<'a>,
+    request: &DataRequest,
+) -> Result<Listing<'a>, DataError> {
+    let path = origin.path;
     if let Some(key) = request.signals.as_ref().filter(|key| *key != "signals") {
         return Err(DataError::Unsupported {
             path: path.to_path_buf(),
@@ -40,7 +48,10 @@ pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataErr
     let beside = |role: &str, other: &str| {
         let other = Path::new(other);
         match super::format::detect(other)? {
-            super::Format::Npy => load_array(other, &other.display().to_string()),
+            super::Format::Npy => {
+                let key = other.display().to_string();
+                open_array(Origin { path: other, ..origin }, &key)
+            }
             _ => Err(DataError::Unsupported {
                 path: other.to_path_buf(),
                 detail: format!(
@@ -55,8 +66,9 @@ pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataErr
         (Some(decisions), true) => Some(beside("decisions", decisions)?),
         (None, true) => return Err(DataError::NoDecisions { path: path.to_path_buf() }),
     };
-    Ok(Arrays {
-        signals: load_array(path, "signals")?,
+    Ok(Listing {
+        origin,
+        signals: open_array(origin, "signals")?,
         decisions,
         weights: request.weights.as_deref().map(|w| beside("weights", w)).transpose()?,
         tensors: Vec::new(),
@@ -65,133 +77,161 @@ pub(super) fn load(path: &Path, request: &DataRequest) -> Result<Arrays, DataErr
     })
 }
 
-/// Loads the only array of a file, to be called `key`.
-pub(super) fn load_array(path: &Path, key: &str) -> Result<Found, DataError> {
+/// Opens the only array of a file, to be called `key`.
+pub(super) fn open_array(origin: Origin<'_>, key: &str) -> Result<Opened<'static>, DataError> {
+    open_file(origin, key, false)
+}
+
+/// Opens the only array of a file as a part of the constraints.
+pub(super) fn open_tensor(origin: Origin<'_>, key: &str) -> Result<Opened<'static>, DataError> {
+    open_file(origin, key, true)
+}
+
+fn open_file(origin: Origin<'_>, key: &str, tensor: bool) -> Result<Opened<'static>, DataError> {
+    let path = origin.path;
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
     let length = file.metadata().map_err(|error| unreadable(path, error))?.len();
-    let origin = Origin { path, format: "npy" };
-    let values = read(BufReader::new(file), length, key, &origin)?;
-    Ok(Found { path: path.to_path_buf(), key: key.to_owned(), values })
+    let layout = Layout::of(&mut BufReader::new(file), length, (key, tensor), &origin)?;
+    let (meter, stored) = (origin.meter.clone(), layout.clone());
+    let file = NpyFile { path: path.to_path_buf(), layout: stored, meter };
+    Ok(layout.opened(path, Box::new(file)))
 }
 
-/// Loads the only array of a file as a part of the constraints.
-pub(super) fn load_tensor(path: &Path, key: &'static str) -> Result<Tensor, DataError> {
-    let file = File::open(path).map_err(|error| unreadable(path, error))?;
-    let length = file.metadata().map_err(|error| unreadable(path, error))?.len();
-    let origin = Origin { path, format: "npy" };
-    let values = read_tensor(BufReader::new(file), length, key, &origin)?;
-    Ok(Tensor { path: path.to_path_buf(), key, values })
+/// An npy file whose header is known.
+struct NpyFile {
+    path: PathBuf,
+    layout: Layout,
+    meter: Meter,
 }
 
-/// The header of a stream of exactly `length` bytes, and its dtype.
-fn open(
-    stream: &mut impl Read,
-    key: &str,
-    origin: &Origin<'_>,
-) -> Result<(Header, Dtype), DataError> {
-    let header = Header::read(stream, key, origin)?;
-    let dtype = Dtype::from_numpy(&header.descr).ok_or_else(|| DataError::Dtype {
-        path: origin.path.to_path_buf(),
-        key: key.to_owned(),
-        dtype: shortened(&header.descr),
-    })?;
-    Ok((header, dtype))
-}
-
-/// Checks that `count` numbers are what follows the header.
-fn check_length(
-    header: &Header,
-    dtype: Dtype,
-    (count, length): (usize, u64),
-    key: &str,
-    origin: &Origin<'_>,
-) -> Result<(), DataError> {
-    let expected = count as u64 * dtype.size() as u64;
-    let present = length.saturating_sub(header.length);
-    if expected == present {
-        return Ok(());
+impl Stored for NpyFile {
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+        let origin = Origin { path: &self.path, format: "npy", meter: &self.meter };
+        let mut file = File::open(&self.path).map_err(|error| unreadable(&self.path, error))?;
+        file.seek(SeekFrom::Start(self.layout.header.length))
+            .map_err(|error| unreadable(&self.path, error))?;
+        self.layout.read(file, kept, &origin)
     }
-    Err(origin.corrupt(format!(
-        "`{key}` claims shape {}, {expected} bytes of {}, where {present} bytes follow",
-        shaped(&header.shape),
-        header.descr
-    )))
 }
 
-/// Reads an array of one to three axes from a stream of exactly `length` bytes.
-pub(super) fn read_tensor(
-    mut stream: impl Read,
-    length: u64,
-    key: &str,
-    origin: &Origin<'_>,
-) -> Result<ArrayD<f64>, DataError> {
-    let (header, dtype) = open(&mut stream, key, origin)?;
-    let (rows, row) = origin.tensor_shape(key, &header.shape)?;
-    let count = rows * row;
-    check_length(&header, dtype, (count, length), key, origin)?;
-    let mut values = origin.reserve(key, &header.shape, count)?;
-    decode(stream, count, dtype, key, origin, |value| values.push(value))?;
-    let shape: Vec<usize> = header.shape.iter().map(|&size| size as usize).collect();
-    let array = if header.fortran_order {
-        ArrayD::from_shape_vec(IxDyn(&shape).f(), values)
-    } else {
-        ArrayD::from_shape_vec(IxDyn(&shape), values)
-    };
-    let array = array.map_err(|error| origin.corrupt(error))?;
-    // Owned arrays in standard layout are passed on as they are.
-    Ok(if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() })
+/// How an array lies in its stream.
+#[derive(Clone)]
+pub(super) struct Layout {
+    key: String,
+    pub header: Header,
+    dtype: Dtype,
+    rows: usize,
+    columns: usize,
 }
 
-/// Reads an array from a stream of exactly `length` bytes.
-pub(super) fn read(
-    mut stream: impl Read,
-    length: u64,
-    key: &str,
-    origin: &Origin<'_>,
-) -> Result<Array2<f64>, DataError> {
-    let (header, dtype) = open(&mut stream, key, origin)?;
-    let (rows, columns) = origin.matrix_shape(key, &header.shape)?;
-    let count = rows * columns;
-    check_length(&header, dtype, (count, length), key, origin)?;
-
-    let mut values = origin.reserve(key, &header.shape, count)?;
-    if header.fortran_order && rows > 1 && columns > 1 {
-        values.resize(count, 0.0);
-        // Columns come one after the other: number k belongs to row k mod n, column k div n.
-        let (mut row, mut column) = (0, 0);
-        decode(stream, count, dtype, key, origin, |value| {
-            values[row * columns + column] = value;
-            row += 1;
-            if row == rows {
-                (row, column) = (0, column + 1);
-            }
+impl Layout {
+    /// Reads the header of a stream of exactly `length` bytes: of an array of one or two axes, or of
+    /// a tensor of up to three.
+    pub fn of(
+        stream: &mut impl Read,
+        length: u64,
+        (key, tensor): (&str, bool),
+        origin: &Origin<'_>,
+    ) -> Result<Self, DataError> {
+        let header = Header::read(stream, key, origin)?;
+        let dtype = Dtype::from_numpy(&header.descr).ok_or_else(|| DataError::Dtype {
+            path: origin.path.to_path_buf(),
+            key: key.to_owned(),
+            dtype: shortened(&header.descr),
         })?;
-    } else {
-        decode(stream, count, dtype, key, origin, |value| values.push(value))?;
+        let (rows, columns) = if tensor {
+            origin.tensor_shape(key, &header.shape)?
+        } else {
+            origin.matrix_shape(key, &header.shape)?
+        };
+        let layout = Self { key: key.to_owned(), header, dtype, rows, columns };
+        layout.check_length(length, origin)?;
+        Ok(layout)
     }
-    Array2::from_shape_vec((rows, columns), values).map_err(|error| origin.corrupt(error))
-}
 
-/// Streams `count` numbers to `take`, then asks for the end, where a zip checks its checksum.
-fn decode(
-    mut stream: impl Read,
-    count: usize,
-    dtype: Dtype,
-    key: &str,
-    origin: &Origin<'_>,
-    mut take: impl FnMut(f64),
-) -> Result<(), DataError> {
-    let failed = |error| origin.read_failed(&format!("array `{key}`"), error);
-    let mut block = vec![0u8; 1 << 16];
-    let mut left = count * dtype.size();
-    while left > 0 {
-        let part = &mut block[..left.min(1 << 16)];
-        stream.read_exact(part).map_err(failed)?;
-        dtype.decode(part, &mut take);
-        left -= part.len();
+    /// The array, whose values `stored` can read.
+    pub fn opened<'a>(self, path: &Path, stored: Box<dyn Stored + 'a>) -> Opened<'a> {
+        let Self { key, header, rows, columns, .. } = self;
+        Opened { path: path.to_path_buf(), key, shape: header.shape, rows, columns, stored }
     }
-    match stream.read(&mut block).map_err(failed)? {
-        0 => Ok(()),
-        _ => Err(origin.corrupt(format!("array `{key}` goes on after its end"))),
+
+    /// Checks that the numbers are what follows the header.
+    fn check_length(&self, length: u64, origin: &Origin<'_>) -> Result<(), DataError> {
+        let expected = (self.rows * self.columns) as u64 * self.dtype.size() as u64;
+        let present = length.saturating_sub(self.header.length);
+        if expected == present {
+            return Ok(());
+        }
+        Err(origin.corrupt(format!(
+            "`{}` claims shape {}, {expected} bytes of {}, where {present} bytes follow",
+            self.key,
+            shaped(&self.header.shape),
+            self.header.descr
+        )))
+    }
+
+    /// The kept rows from a stream that stands behind the header.
+    pub fn read(
+        &self,
+        stream: impl Read,
+        kept: &Kept,
+        origin: &Origin<'_>,
+    ) -> Result<Vec<f64>, DataError> {
+        let mut sink = Sink::new(&self.key, &self.header.shape, self.columns, kept, origin)?;
+        if self.header.fortran_order && self.rows > 1 && self.columns > 1 {
+            self.stream(stream, origin, |at, bytes| self.put_columns(&mut sink, at, bytes))?;
+        } else {
+            self.stream(stream, origin, |at, bytes| sink.put(at, self.dtype, bytes))?;
+        }
+        Ok(sink.into_values())
+    }
+
+    /// Columns come one after the other: number k belongs to row k mod n, column k div n.
+    fn put_columns(&self, sink: &mut Sink<'_>, mut at: usize, mut bytes: &[u8]) {
+        let size = self.dtype.size();
+        while !bytes.is_empty() {
+            let (row, column) = (at % self.rows, at / self.rows);
+            let count = (bytes.len() / size).min(self.rows - row);
+            let (part, rest) = bytes.split_at(count * size);
+            sink.put_down(self.row_major(column), row, self.dtype, part);
+            at += count;
+            bytes = rest;
+        }
+    }
+
+    /// Where the column that comes `column`-th in Fortran's order stands in a row.
+    fn row_major(&self, column: usize) -> usize {
+        match *self.header.shape.as_slice() {
+            [_, inner, outer] => {
+                let (inner, outer) = (inner as usize, outer as usize);
+                (column % inner) * outer + column / inner
+            }
+            _ => column,
+        }
+    }
+
+    /// Hands all numbers to `take`, a block at a time with the place of its first, then asks for
+    /// the end, where a zip checks its checksum.
+    fn stream(
+        &self,
+        mut stream: impl Read,
+        origin: &Origin<'_>,
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<(), DataError> {
+        let failed = |error| origin.read_failed(&format!("array `{}`", self.key), error);
+        let size = self.dtype.size();
+        let count = self.rows * self.columns;
+        let mut block = vec![0u8; BLOCK];
+        let mut at = 0;
+        while at < count {
+            let part = (count - at).min(BLOCK / size);
+            stream.read_exact(&mut block[..part * size]).map_err(failed)?;
+            take(at, &block[..part * size]);
+            at += part;
+        }
+        match stream.read(&mut block).map_err(failed)? {
+            0 => Ok(()),
+            _ => Err(origin.corrupt(format!("array `{}` goes on after its end", self.key))),
+        }
     }
 }

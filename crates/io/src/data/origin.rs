@@ -4,13 +4,15 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use crate::error::DataError;
+use crate::budget::Meter;
+use crate::error::{DataError, shaped};
 
-/// A file being read as a format.
+/// A file being read as a format, and the memory that may take.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub path: &'a Path,
     pub format: &'static str,
+    pub meter: &'a Meter,
 }
 
 impl Origin<'_> {
@@ -84,13 +86,28 @@ impl Origin<'_> {
         }
     }
 
-    /// Room for all values, or an error where an ordinary `Vec` would abort the process.
-    pub fn reserve(&self, key: &str, shape: &[u64], count: usize) -> Result<Vec<f64>, DataError> {
-        let mut values = Vec::new();
-        values.try_reserve_exact(count).map_err(|_| {
+    /// Zeros for `count` values, charged to the budget, or an error where an ordinary `vec!` would
+    /// abort the process. Pages that nothing is written to take no memory.
+    pub fn room(&self, key: &str, shape: &[u64], count: usize) -> Result<Vec<f64>, DataError> {
+        let what = format!("`{key}`, of shape {},", shaped(shape));
+        self.charge(count as u64 * 8, &what)?;
+        let mut probe: Vec<f64> = Vec::new();
+        probe.try_reserve_exact(count).map_err(|_| {
             let gib = count as f64 * 8.0 / (1u64 << 30) as f64;
             self.too_large(key, shape, format!("{gib:.1} GiB as f64: more memory than there is"))
         })?;
-        Ok(values)
+        drop(probe);
+        Ok(vec![0.0; count])
+    }
+
+    /// Takes memory for a list of what is in the file. A short one is part of the program's own.
+    pub fn charge_list(&self, bytes: u64, what: &str) -> Result<(), DataError> {
+        const SHORT: u64 = 1 << 20;
+        if bytes > SHORT { self.charge(bytes, what) } else { Ok(()) }
+    }
+
+    /// Takes memory for a part of this file.
+    pub fn charge(&self, bytes: u64, what: &str) -> Result<(), DataError> {
+        self.meter.charge(bytes, what, self.path)
     }
 }

@@ -45,6 +45,22 @@ impl RowRanges {
     }
 }
 
+impl RowRanges {
+    /// Whether a row is in one of the ranges.
+    pub(super) fn contains(&self, row: usize) -> bool {
+        self.0.iter().any(|range| range.span().contains(&row))
+    }
+
+    /// Rows of the ranges among the first `n_rows`.
+    pub(super) fn count_below(&self, n_rows: usize) -> usize {
+        let inside = |range: &RowRange| {
+            let span = range.span();
+            span.end.min(n_rows).saturating_sub(span.start)
+        };
+        self.0.iter().map(inside).sum()
+    }
+}
+
 impl FromStr for RowRanges {
     type Err = DataError;
 

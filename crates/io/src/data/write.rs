@@ -1,7 +1,7 @@
 //! Decisions to npz, npy or csv, prices to npz or csv, whole or not at all.
 //!
 //! The bytes go to a temporary file in the target's folder, which takes the target's name only
-//! once everything is on disk.
+//! once everything is on disk. Where the system can, that file has no name before.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
@@ -18,6 +18,8 @@ use crate::error::DataError;
 use latch::Latch;
 
 mod latch;
+#[cfg(target_os = "linux")]
+mod nameless;
 
 /// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
 ///
@@ -88,61 +90,100 @@ fn replace(
     path: &Path,
     encode: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (file, target) = beside(path)?;
-    let mut out = BufWriter::new(file.as_file());
+    let fresh = Fresh::beside(path)?;
+    let mut out = BufWriter::new(fresh.file());
     encode(&mut out)?;
     out.flush()?;
     drop(out);
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    // The new name is durable once the folder is; file systems that cannot do this still have
-    // a complete file, so a refusal is not an error.
-    let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
-    Ok(())
+    fresh.file().sync_all()?;
+    fresh.take_the_place().map(|_| ())
 }
 
 /// Whether `path` can be given a new content: everything that [`write_whole`] does to it but the last step, undone.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    beside(path).map(|_| ())
+    Fresh::beside(path).map(|_| ())
 }
 
 /// Gives `path` the content `first`, or leaves it as it was; what is written to the file afterwards is added.
 pub fn write_onward(path: &Path, first: &[u8]) -> io::Result<File> {
-    let (mut file, target) = beside(path)?;
-    file.write_all(first)?;
-    file.persist(&target).map_err(|error| error.error)
+    let fresh = Fresh::beside(path)?;
+    fresh.file().write_all(first)?;
+    fresh.take_the_place()
 }
 
-/// A temporary file in the folder of `path`, and the name it is to take in the end.
-fn beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
-    // Through a symbolic link, the file it points to is replaced, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    check_regular(&target)?;
-    let folder = folder_of(&target);
-    if !folder.is_dir() {
-        let message = format!("there is no folder `{}`", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, message));
-    }
-    // A file that is write-protected is so on purpose, though a folder would let it be replaced.
-    if target.exists() {
-        File::options().write(true).open(&target)?;
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".argwhy-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private by default; the result should obey the umask instead.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(&folder).map_err(|e| without_temporary_name(&e))?;
-    Ok((file, target))
+/// A file that is to take the place of another once it is complete.
+struct Fresh {
+    file: Unplaced,
+    folder: PathBuf,
+    /// The place it is to take.
+    target: PathBuf,
 }
 
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
+enum Unplaced {
+    /// Without a name, so that nothing is left whatever ends the process.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+    /// With one of its own, where the system knows no other way.
+    Named(NamedTempFile),
+}
+
+impl Fresh {
+    /// In the folder of `path`.
+    fn beside(path: &Path) -> io::Result<Self> {
+        // Through a symbolic link, the file it points to is replaced, not the link.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        check_regular(&target)?;
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if !folder.is_dir() {
+            let message = format!("there is no folder `{}`", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        }
+        // A file that is write-protected is so on purpose, though a folder would let it be replaced.
+        if target.exists() {
+            File::options().write(true).open(&target)?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless::create(&folder) {
+            return Ok(Self { file: Unplaced::Nameless(file), folder, target });
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".argwhy-").suffix(".tmp");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Temporary files are private by default; the result should obey the umask instead.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(&folder).map_err(|e| without_temporary_name(&e))?;
+        Ok(Self { file: Unplaced::Named(file), folder, target })
+    }
+
+    fn file(&self) -> &File {
+        match &self.file {
+            #[cfg(target_os = "linux")]
+            Unplaced::Nameless(file) => file,
+            Unplaced::Named(file) => file.as_file(),
+        }
+    }
+
+    /// The file, open, where it belongs.
+    fn take_the_place(self) -> io::Result<File> {
+        let Self { file, folder, target } = self;
+        let file = match file {
+            #[cfg(target_os = "linux")]
+            Unplaced::Nameless(file) => {
+                nameless::name(&file, &folder, &target)?;
+                file
+            }
+            Unplaced::Named(file) => file.persist(&target).map_err(|error| error.error)?,
+        };
+        // The new name is durable once the folder is; file systems that cannot do this still have
+        // a complete file, so a refusal is not an error.
+        let _ = File::open(&folder).and_then(|folder| folder.sync_all());
+        Ok(file)
     }
 }
 
@@ -273,6 +314,26 @@ mod tests {
         replace(&path, |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_unfinished_file_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        if nameless::create(folder.path()).is_none() {
+            return; // A file system that cannot do this.
+        }
+        let path = folder.path().join("out.csv");
+        for expected in [&[][..], &["out.csv"]] {
+            replace(&path, |out| {
+                out.write_all(&vec![b'x'; 1 << 20])?;
+                out.flush()?;
+                assert_eq!(names(folder.path()), expected);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(names(folder.path()), ["out.csv"]);
+        }
     }
 
     #[test]

@@ -118,3 +118,45 @@ minari(HERE / "minari-dict.hdf5", [2], dictionary)
 with h5py.File(HERE / "small.hdf5", "w") as f:
     f.create_dataset("observations", data=signals(5), compression="gzip", chunks=(2, P))
     f.create_dataset("actions", data=decisions(5))
+
+
+def layouts():
+    """One array in every layout that h5py writes, and constraints with three axes."""
+    values = signals(700, 6)
+    matrix = np.random.default_rng(0).integers(-9, 9, (700, 3, 2)).astype(np.float32)
+    packed = {"compression": "gzip", "compression_opts": 9}
+    with h5py.File(HERE / "layouts.hdf5", "w") as file:
+        file["contiguous"] = values
+        file.create_dataset("chunks", data=values, chunks=(64, 6))
+        file.create_dataset("gzip", data=values, chunks=(64, 6), **packed)
+        file.create_dataset("shuffle", data=values, chunks=(64, 6), shuffle=True, **packed)
+        file.create_dataset("shuffle_only", data=values, chunks=(128, 6), shuffle=True)
+        file.create_dataset("one_chunk", data=values, chunks=values.shape, shuffle=True, **packed)
+        file.create_dataset("narrow", data=values, chunks=(100, 4), shuffle=True, **packed)
+        file.create_dataset("checked", data=values, chunks=(64, 6), fletcher32=True, **packed)
+        file.create_dataset("two", data=values[:, :2] * 0, **packed)
+        file.create_dataset("M", data=matrix, chunks=(33, 2, 2), shuffle=True, **packed)
+        file.create_dataset("W", data=np.full((700, 3), 9.0), chunks=(50, 2), **packed)
+
+
+def links():
+    """Links of all kinds beside the data, in groups of the older and the newer kind."""
+    for name, version in [("links-old.hdf5", "earliest"), ("links-new.hdf5", "latest")]:
+        with h5py.File(HERE / name, "w", libver=version) as file:
+            file["signals"] = signals(5)
+            file["decisions"] = decisions(5)
+            inner = file.create_group("inner")
+            inner["signals"] = signals(5)
+            for group in (file, inner):
+                group["a_soft"] = h5py.SoftLink("/signals")
+                group["z_dangling"] = h5py.SoftLink("/nowhere/at/all")
+                if version == "latest":
+                    group["external"] = h5py.ExternalLink("absent.hdf5", "/signals")
+            # Hard links that go round.
+            inner["up"] = file["/"]
+            file["again"] = file["inner"]
+
+
+
+layouts()
+links()

@@ -72,19 +72,16 @@ impl Columns {
                 && key.split(',').all(|one| self.names.iter().any(|name| name == one.trim())))
     }
 
-    /// The columns a key stands for, in order.
+    /// The columns a key stands for, in order: an exact name, else a family, else a list of names.
     pub fn of(&self, key: &str, origin: &Origin<'_>) -> Result<Vec<usize>, DataError> {
-        let family = self.family(key, origin)?;
-        let exact = self.names.iter().any(|name| name == key);
-        match (exact, family.is_empty()) {
-            (false, false) => Ok(family),
-            (true, true) => Ok(vec![self.exact(key, origin)?]),
-            (true, false) => Err(wrong(
-                origin,
-                format!("`{key}` is both a column and a numbered family; rename one of them"),
-            )),
-            (false, true) => key.split(',').map(|one| self.exact(one.trim(), origin)).collect(),
+        if self.names.iter().any(|name| name == key) {
+            return Ok(vec![self.exact(key, origin)?]);
         }
+        let family = self.family(key, origin)?;
+        if !family.is_empty() {
+            return Ok(family);
+        }
+        key.split(',').map(|one| self.exact(one.trim(), origin)).collect()
     }
 
     /// Whether `matrix` can be asked for the key.
@@ -235,7 +232,10 @@ mod tests {
 
     use super::*;
 
-    const ORIGIN: fn() -> Origin<'static> = || Origin { path: Path::new("f.csv"), format: "csv" };
+    const ORIGIN: fn() -> Origin<'static> = || {
+        let meter = Box::leak(Box::default());
+        Origin { path: Path::new("f.csv"), format: "csv", meter }
+    };
 
     fn columns(names: &[&str]) -> Columns {
         Columns::from_header(&ByteRecord::from(names.to_vec()), b',', &ORIGIN()).unwrap()
@@ -257,6 +257,15 @@ mod tests {
     }
 
     #[test]
+    fn an_exact_name_wins_over_a_family() {
+        let names = ["x0", "x1", "x10", "x11", "u"];
+        assert_eq!(of(&names, "x1"), Ok(vec![1]));
+        assert_eq!(of(&names, "x0, x10"), Ok(vec![0, 2]));
+        assert_eq!(of(&["s", "s_0", "s_1"], "s"), Ok(vec![0]));
+        assert_eq!(of(&["s10", "s11", "u"], "s1"), Ok(vec![0, 1]));
+    }
+
+    #[test]
     fn lists_keep_their_order() {
         assert_eq!(of(&["load", "price", "x"], "price, load"), Ok(vec![1, 0]));
         assert!(!columns(&["load", "price"]).has("price,wind"));
@@ -268,7 +277,6 @@ mod tests {
     fn doubts_are_errors() {
         assert!(of(&["s_1", "s_2"], "s").unwrap_err().contains("no number 0"));
         assert!(of(&["s_0", "s[0]"], "s").unwrap_err().contains("both number 0"));
-        assert!(of(&["s", "s_0"], "s").unwrap_err().contains("both a column and"));
         assert!(of(&["a", "a", "b"], "a").unwrap_err().contains("more than once"));
     }
 

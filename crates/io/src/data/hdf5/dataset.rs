@@ -4,16 +4,19 @@ use ::hdf5_pure::{
     Chunk, Dataset, Datatype, DatatypeByteOrder, FixedPointLayout, FloatingPointLayout,
 };
 
+use super::chunks::Chunks;
 use super::failed;
 use crate::data::dtype::{Dtype, Kind};
+use crate::data::kept::Kept;
 use crate::data::origin::Origin;
+use crate::data::sink::Sink;
 use crate::error::{DataError, shaped, shortened};
 
 /// A dataset of real numbers, not read yet: in one or two dimensions, or a part of the constraints.
 pub(super) struct Numbers {
-    dataset: Dataset,
-    dtype: Dtype,
-    key: String,
+    pub(super) dataset: Dataset,
+    pub(super) dtype: Dtype,
+    pub key: String,
     pub shape: Vec<u64>,
     pub rows: usize,
     pub columns: usize,
@@ -21,6 +24,8 @@ pub(super) struct Numbers {
 
 /// Bytes decoded at a time; whole chunks in any case, so that none is decompressed twice.
 const WINDOW: usize = 1 << 20;
+/// Bytes that the list of a dataset's chunks takes for each.
+const CHUNK_BYTES: u64 = 128;
 
 impl Numbers {
     /// Checks type, shape and size, before anything is allocated.
@@ -56,43 +61,92 @@ impl Numbers {
             let detail = format!("{claimed} bytes, which a file of {length} bytes cannot hold");
             return Err(origin.too_large(key, &shape, detail));
         }
-        check_chunks(&dataset, length, key, origin)?;
-        Ok(Self { dataset, dtype, key: key.to_owned(), shape, rows, columns })
+        let numbers = Self { dataset, dtype, key: key.to_owned(), shape, rows, columns };
+        let listed = numbers.n_chunks(origin)?.saturating_mul(CHUNK_BYTES);
+        origin.charge_list(listed, "the list of its chunks")?;
+        check_chunks(&numbers.dataset, length, key, origin)?;
+        Ok(numbers)
     }
 
-    /// Appends the first `rows` rows to `values`.
+    /// Sizes of a chunk along each axis; none where the dataset is not chunked.
+    pub(super) fn chunk_shape(&self, origin: &Origin<'_>) -> Result<Option<Vec<u64>>, DataError> {
+        let shape = self.dataset.chunk_shape().map_err(|error| failed(origin, error))?;
+        Ok(shape.map(|shape| shape.into_iter().map(|size| size.max(1)).collect()))
+    }
+
+    /// Chunks that the shape asks for.
+    pub(super) fn n_chunks(&self, origin: &Origin<'_>) -> Result<u64, DataError> {
+        let Some(chunk) = self.chunk_shape(origin)? else { return Ok(0) };
+        let counts = self.shape.iter().zip(&chunk).map(|(size, chunk)| size.div_ceil(*chunk));
+        Ok(counts.fold(1, u64::saturating_mul))
+    }
+
+    /// All kept rows, of a dataset that is the whole array.
+    pub fn read(&self, kept: &Kept, origin: &Origin<'_>) -> Result<Vec<f64>, DataError> {
+        let mut sink = Sink::new(&self.key, &self.shape, self.columns, kept, origin)?;
+        self.read_into(self.rows, 0, kept, &mut sink, origin)?;
+        Ok(sink.into_values())
+    }
+
+    /// Puts the kept ones of the first `rows` rows, which are rows `first..` of the whole array.
     pub fn read_into(
         &self,
         rows: usize,
-        values: &mut Vec<f64>,
+        first: usize,
+        kept: &Kept,
+        sink: &mut Sink<'_>,
         origin: &Origin<'_>,
     ) -> Result<(), DataError> {
-        let chunk_rows = match self.dataset.chunk_shape() {
-            Ok(Some(chunk)) => chunk.first().map_or(1, |&rows| rows.max(1) as usize),
-            Ok(None) => 1,
-            Err(error) => return Err(failed(origin, error)),
-        };
+        if !kept.any(first..first + rows) {
+            return Ok(());
+        }
+        match Chunks::of(self, origin)? {
+            Some(chunks) => chunks.read_into(rows, first, kept, sink, origin),
+            None => self.read_windows(rows, first, kept, sink, origin),
+        }
+    }
+
+    /// Some rows at a time, by the HDF5 crate: of data in one piece, and of filters that are not
+    /// unpacked here.
+    fn read_windows(
+        &self,
+        rows: usize,
+        first: usize,
+        kept: &Kept,
+        sink: &mut Sink<'_>,
+        origin: &Origin<'_>,
+    ) -> Result<(), DataError> {
+        let chunk_rows = self.chunk_shape(origin)?.map_or(1, |chunk| chunk[0] as usize);
         let row_bytes = (self.columns * self.dtype.size()).max(1);
-        let window = (WINDOW / row_bytes).max(1).div_ceil(chunk_rows).saturating_mul(chunk_rows);
+        // Packed, unpacked, and put together.
+        let copies = if self.dataset.is_chunked() { 4 } else { 1 };
+        let left = origin.meter.left().unwrap_or(u64::MAX);
+        let most = WINDOW.min(usize::try_from(left / copies).unwrap_or(WINDOW));
+        let window = (most / row_bytes).max(1).div_ceil(chunk_rows).saturating_mul(chunk_rows);
+        let scratch = (window.min(self.rows) * row_bytes) as u64 * copies;
+        origin.charge(scratch, &format!("unpacking `{}`", self.key))?;
         let mut start = 0;
         while start < rows {
             let count = window.min(rows - start);
-            let bytes = self
-                .dataset
-                .read_raw_rows(start as u64, count as u64)
-                .map_err(|error| failed(origin, error))?;
-            if bytes.len() != count * row_bytes {
-                return Err(origin.corrupt(format!(
-                    "rows {start} to {} of `{}` have {} bytes instead of {}",
-                    start + count,
-                    self.key,
-                    bytes.len(),
-                    count * row_bytes
-                )));
+            if kept.any(first + start..first + start + count) {
+                let bytes = self
+                    .dataset
+                    .read_raw_rows(start as u64, count as u64)
+                    .map_err(|error| failed(origin, error))?;
+                if bytes.len() != count * row_bytes {
+                    return Err(origin.corrupt(format!(
+                        "rows {start} to {} of `{}` have {} bytes instead of {}",
+                        start + count,
+                        self.key,
+                        bytes.len(),
+                        count * row_bytes
+                    )));
+                }
+                sink.put((first + start) * self.columns, self.dtype, &bytes);
             }
-            self.dtype.decode(&bytes, |value| values.push(value));
             start += count;
         }
+        origin.meter.release(scratch);
         Ok(())
     }
 }

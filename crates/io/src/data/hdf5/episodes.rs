@@ -1,14 +1,18 @@
 //! Minari's layout: a group per episode.
 
-use ::hdf5_pure::Group;
-use ndarray::Array2;
+use std::rc::Rc;
 
+use ::hdf5_pure::Group;
+
+use super::answered;
 use super::dataset::Numbers;
 use super::members::Members;
 use crate::data::DataRequest;
-use crate::data::array::{Arrays, Found};
+use crate::data::array::{Listing, Opened, Stored};
+use crate::data::kept::Kept;
 use crate::data::keys::Keys;
 use crate::data::origin::Origin;
+use crate::data::sink::Sink;
 use crate::error::DataError;
 
 /// The groups `episode_0`, `episode_1`, … with their names, in numeric order.
@@ -24,12 +28,12 @@ pub(super) fn in_order(root: &Members) -> Vec<(&str, &Group)> {
     numbered.into_iter().map(|(_, name, group)| (name, group)).collect()
 }
 
-/// Joins the episodes' arrays, dropping the signal after each episode's last decision.
-pub(super) fn load(
+/// Opens the episodes' arrays as one, without the signal after each episode's last decision.
+pub(super) fn open<'a>(
     groups: &[(&str, &Group)],
     request: &DataRequest,
-    origin: &Origin<'_>,
-) -> Result<Arrays, DataError> {
+    origin: Origin<'a>,
+) -> Result<Listing<'a>, DataError> {
     let unsupported = |detail: &str| {
         let (path, detail) = (origin.path.to_path_buf(), detail.to_owned());
         Err(DataError::Unsupported { path, detail })
@@ -40,17 +44,17 @@ pub(super) fn load(
              at the top of an HDF5 file or as npz",
         );
     }
-    // The first pass looks at shapes alone, so that the result is allocated once.
+    origin.charge_list(groups.len() as u64 * EPISODE_BYTES, "the list of its episodes")?;
     let mut episodes = Vec::with_capacity(groups.len());
     let mut keys: Option<Keys> = None;
     for (name, group) in groups {
-        let members = Members::of(group, name, origin)?;
+        let members = Members::of(group, name, &origin)?;
         // The first episode chooses the keys of all.
         let chosen = match &keys {
             Some(keys) => keys,
-            None => keys.insert(members.choose(request, origin)?),
+            None => keys.insert(members.choose(request, &origin)?),
         };
-        episodes.push(Episode::of(&members, chosen, origin)?);
+        episodes.push(Episode::of(&members, chosen, &origin)?);
     }
     let Some(keys) = keys else { return Err(origin.corrupt("it has no episodes")) };
     // A matrix with bounds from files of their own needs nothing of the episodes.
@@ -62,14 +66,22 @@ pub(super) fn load(
         );
     }
 
-    let signals = join(&episodes, &keys.signals, |episode| Some(&episode.signals), origin)?;
-    let decisions = keys
-        .decisions
-        .map(|key| join(&episodes, &key, |episode| episode.decisions.as_ref(), origin))
-        .transpose()?;
-    let (tensors, found) = (Vec::new(), Vec::new());
-    Ok(Arrays { signals, decisions, weights: None, tensors, keys: found, unread: keys.unread })
+    let episodes = Rc::new(episodes);
+    let signals = Joined { episodes: Rc::clone(&episodes), decisions: false, origin };
+    let decisions = Joined { episodes, decisions: true, origin };
+    Ok(Listing {
+        origin,
+        signals: signals.opened(keys.signals)?,
+        decisions: keys.decisions.map(|key| decisions.opened(key)).transpose()?,
+        weights: None,
+        tensors: Vec::new(),
+        keys: Vec::new(),
+        unread: keys.unread,
+    })
 }
+
+/// Bytes that an episode takes while it is open: its name and the headers of two arrays.
+const EPISODE_BYTES: u64 = 4 << 10;
 
 struct Episode {
     name: String,
@@ -110,31 +122,59 @@ impl Episode {
     }
 }
 
-fn join(
-    episodes: &[Episode],
-    key: &str,
-    pick: impl Fn(&Episode) -> Option<&Numbers>,
-    origin: &Origin<'_>,
-) -> Result<Found, DataError> {
-    let columns = episodes.iter().find_map(&pick).map_or(0, |numbers| numbers.columns);
-    let rows = episodes.iter().fold(0usize, |sum, episode| sum.saturating_add(episode.steps));
-    let shape = [rows as u64, columns as u64];
-    let mut values = origin.reserve(key, &shape, rows.saturating_mul(columns))?;
-    for episode in episodes {
-        let Some(numbers) = pick(episode) else { continue };
-        if numbers.columns != columns {
+/// The signals of all episodes, or their decisions, one after the other.
+struct Joined<'a> {
+    episodes: Rc<Vec<Episode>>,
+    decisions: bool,
+    origin: Origin<'a>,
+}
+
+impl<'a> Joined<'a> {
+    fn opened(self, key: String) -> Result<Opened<'a>, DataError> {
+        let columns = self.episodes.iter().find_map(|episode| self.of(episode)).map_or(0, width);
+        for episode in self.episodes.iter() {
+            let Some(found) = self.of(episode).map(width).filter(|found| *found != columns) else {
+                continue;
+            };
             return Err(DataError::Episode {
-                path: origin.path.to_path_buf(),
+                path: self.origin.path.to_path_buf(),
                 episode: episode.name.clone(),
                 detail: format!(
-                    "`{key}` has {} columns where earlier episodes have {columns}",
-                    numbers.columns
+                    "`{key}` has {found} columns where earlier episodes have {columns}"
                 ),
             });
         }
-        numbers.read_into(episode.steps, &mut values, origin)?;
+        let steps = |sum: usize, episode: &Episode| sum.saturating_add(episode.steps);
+        let rows = self.episodes.iter().fold(0, steps);
+        let shape = vec![rows as u64, columns as u64];
+        // The size must fit as well.
+        self.origin.matrix_shape(&key, &shape)?;
+        let path = self.origin.path.to_path_buf();
+        Ok(Opened { path, key, shape, rows, columns, stored: Box::new(self) })
     }
-    let values =
-        Array2::from_shape_vec((rows, columns), values).map_err(|error| origin.corrupt(error))?;
-    Ok(Found { path: origin.path.to_path_buf(), key: key.to_owned(), values })
+
+    fn of<'e>(&self, episode: &'e Episode) -> Option<&'e Numbers> {
+        if self.decisions { episode.decisions.as_ref() } else { Some(&episode.signals) }
+    }
+}
+
+fn width(numbers: &Numbers) -> usize {
+    numbers.columns
+}
+
+impl Stored for Joined<'_> {
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+        let numbers = || self.episodes.iter().filter_map(|episode| self.of(episode));
+        let (key, columns) = numbers().next().map_or(("", 0), |n| (n.key.as_str(), n.columns));
+        let shape = [kept.n_rows() as u64, columns as u64];
+        answered(&self.origin, || {
+            let mut sink = Sink::new(key, &shape, columns, kept, &self.origin)?;
+            let mut first = 0;
+            for (episode, numbers) in self.episodes.iter().zip(numbers()) {
+                numbers.read_into(episode.steps, first, kept, &mut sink, &self.origin)?;
+                first += episode.steps;
+            }
+            Ok(sink.into_values())
+        })
+    }
 }

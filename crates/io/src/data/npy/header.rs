@@ -6,8 +6,8 @@ use crate::data::origin::Origin;
 use crate::error::{DataError, shortened};
 
 /// What the header says of the numbers behind it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::data) struct Header {
     /// NumPy's type string; for structured types, their description as written.
     pub descr: String,
     pub fortran_order: bool,
