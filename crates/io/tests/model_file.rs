@@ -304,7 +304,7 @@ fn decides(bytes: &[u8]) -> bool {
     let signals = array![[0.1, 2.0], [0.7, -1.0], [1e3, -1e3]];
     // Constraints come with the data; without them it is refused.
     let sets = predictor.sets(None, 3);
-    if let Ok(decided) = sets.and_then(|sets| predictor.predict_in(signals.view(), &sets)) {
+    if let Ok(decided) = sets.and_then(|sets| predictor.decide(predictor.desired(signals.view())?.view(), &sets)) {
         for decision in decided.rows() {
             assert!(model.set.contains(&decision.to_vec()), "{decision}");
         }
