@@ -58,7 +58,8 @@ def kernel_value(kernel, a, b):
         return product
     if kind == "anisotropic":
         scales = [arb(scale) for scale in kernel["length_scales"]]
-        a, b = ([v / s for v, s in zip(row, scales)] for row in (a, b))
+        # Without radii, so that equal rows stay equal.
+        a, b = ([(v / s).mid() for v, s in zip(row, scales)] for row in (a, b))
         return kernel_value(kernel["kernel"], a, b)
     if kind == "linear":
         return dot(a, b)
