@@ -2,7 +2,7 @@
 """Random fits against 60-digit arithmetic: is a certificate ever false?
 
     target/python-venv/bin/python bench/attack.py --count 20000 --jobs 2 [--out findings.jsonl]
-    target/python-venv/bin/python bench/attack.py --seed 123        one problem, in full
+    target/python-venv/bin/python bench/attack.py --seed 123 [--write case.npz]    one, in full
 
 Draws problems (``draw``), fits them by the installed package, and judges every claim (``judge``, with
 ``exact`` for the mathematics). Needs python-flint beside the package: `python/test --install` brings
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import signal
 import sys
 import time
@@ -29,7 +30,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from draw import draw  # noqa: E402
-from judge import Verdict, judge  # noqa: E402
+from judge import Verdict, for_command, judge  # noqa: E402
 
 PATIENCE = 40
 """Seconds of processor time for one problem."""
@@ -90,10 +91,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, help="one problem, in full")
     parser.add_argument("--out", type=Path, help="a line of JSON for every problem")
+    parser.add_argument("--write", type=Path, metavar="FILE.npz",
+                        help="with --seed: the problem as data, and the command that fits it")
     asked = parser.parse_args()
     if asked.seed is not None:
         problem = draw(asked.seed, asked.largest)
         print(describe(problem))
+        if asked.write:
+            options = " ".join(map(shlex.quote, for_command(problem, asked.write)))
+            print(f"argwhy fit {asked.write} -o /tmp/model.argwhy {options}")
         verdict = judge(problem)
         print(verdict.outcome, *verdict.faults, *verdict.notes, sep="\n  ")
         return int(bool(verdict.faults))

@@ -71,10 +71,46 @@ def draw(seed, largest=40):
         first = parameters["regularization"]
         path = [first, first * power(rng, -4, 0), first * power(rng, -2, 3)]
         path = list(dict.fromkeys(path))
+    weights = draw_weights(rng, n, tags)
+    # What comes later draws later, so that seeds keep their problems when something is added.
+    decisions = draw_policy(rng, wish, decisions, parameters, tags)
+    draw_machine(rng, n, way, parameters, tags)
+    if way == "theta":
+        # Below this k argwhy says that theta cannot be learned in doubles.
+        with np.errstate(over="ignore"):
+            least = float(1e-12 * np.mean(np.sum(decisions**2, axis=1)))
+        if np.isfinite(least):
+            parameters["regularization"] = max(parameters["regularization"], least)
     return Problem(
-        seed, signals, decisions, parameters, draw_weights(rng, n, tags), constraints, path, new,
-        tags,
+        seed, signals, decisions, parameters, weights, constraints, path, new, tags,
     )
+
+
+def draw_policy(rng, wish, decisions, parameters, tags):
+    """Now and then the usual policy for general rows, with decisions a trifle inside: what is strictly
+    inside is not moved, so that still exactly these decisions are fitted."""
+    rows = {"polyhedron", "rowbounds", "rowpolyhedron", "mixed"} & set(tags)
+    if not rows or rng.random() < 0.7:
+        return decisions
+    del parameters["infeasible"]
+    tags.append("inside")
+    return decisions + 1e-9 * (np.median(wish, axis=0) - decisions)
+
+
+def draw_machine(rng, n, way, parameters, tags):
+    """How values are kept, and the paper's choices of blocks."""
+    fraction = parameters["kernel"] in ("rbf", "laplace", "matern32", "matern52")
+    if parameters["regularization"] < 1e-4:
+        fraction = False
+    if way in ("newton", "path", "theta") and fraction and rng.random() < 0.3:
+        parameters["operator"] = "compact"
+        parameters["precision"] = "f32"
+    if way == "sso" and rng.random() < 0.5:
+        parameters["init"] = str(rng.choice(["zero", "expert", "warm-up", "paper-warm-up"]))
+        parameters["block"] = str(rng.choice(["1", "0.3", "1.0"]))
+        if n == 1 and "warm-up" in parameters["init"]:
+            parameters["init"] = "zero"
+        tags.append(parameters["init"])
 
 
 def draw_signals(rng, n, d, tags):

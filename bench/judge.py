@@ -146,24 +146,10 @@ def fit_path(problem):
     from argwhy import KernelInverseOptimizer
 
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder, "data.npz")
-        arrays = {"signals": problem.signals, "decisions": problem.decisions}
-        arrays.update(problem.constraints or {})
-        if problem.weights is not None:
-            arrays["weights"] = problem.weights
-        np.savez(data, **arrays)
-        options = [f"--{name.replace('_', '-')}={shown(value)}"
-                   for name, value in problem.parameters.items()
-                   if name != "regularization" and value is not False and value is not True]
-        options += [f"--{name}" for name, value in problem.parameters.items() if value is True]
-        if problem.constraints:
-            options.append("--constraints")
-        if problem.weights is not None:
-            options.append("--weights=weights")
-        path = ",".join(repr(k) for k in problem.path)
+        data, model = Path(folder, "data.npz"), Path(folder, "model.argwhy")
+        options = for_command(problem, data)
         done = subprocess.run(
-            [command(), "fit", str(data), "-o", str(Path(folder, "model.argwhy")), "--quiet",
-             "--json", f"--path={path}", *options],
+            [command(), "fit", str(data), "-o", str(model), "--quiet", "--json", *options],
             capture_output=True, text=True, timeout=120,
         )
         if done.returncode not in (0, 1):
@@ -176,6 +162,27 @@ def fit_path(problem):
             estimator = KernelInverseOptimizer.load(said["model"])
             fits.append(collect(problem, estimator, estimator.regularization))
         return fits
+
+
+def for_command(problem, data):
+    """Writes the arrays of a problem to ``data`` (npz); the options of `argwhy fit` for it."""
+    arrays = {"signals": problem.signals, "decisions": problem.decisions}
+    arrays.update(problem.constraints or {})
+    if problem.weights is not None:
+        arrays["weights"] = problem.weights
+    np.savez(data, **arrays)
+    settings = {name.replace("_", "-"): value for name, value in problem.parameters.items()}
+    if problem.path:
+        del settings["regularization"]
+        settings["path"] = ",".join(repr(k) for k in problem.path)
+    options = [f"--{name}={shown(value)}" for name, value in settings.items()
+               if value is not False and value is not True]
+    options += [f"--{name}" for name, value in settings.items() if value is True]
+    if problem.constraints:
+        options.append("--constraints")
+    if problem.weights is not None:
+        options.append("--weights=weights")
+    return options
 
 
 def shown(value):

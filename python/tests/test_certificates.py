@@ -16,7 +16,7 @@ from argwhy import KernelInverseOptimizer
 
 ROOT = Path(__file__).parents[2]
 PROBLEMS = 500
-LARGEST = 14
+LARGEST = 40
 """Samples of a problem: what 60 digits can solve hundreds of times a minute."""
 
 
