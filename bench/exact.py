@@ -529,9 +529,15 @@ class Group:
         enough = abs(start) / 1000
         if rise <= enough:
             return t, found
-        high, at_high = t, rise
-        for turn in range(60):
-            t = (low + high) / 2 if turn % 2 else low - at_low * (high - low) / (at_high - at_low)
+        high, at_high, far = t, rise, 4
+        for turn in range(400):
+            if turn % 2 == 0:
+                t = low - at_low * (high - low) / (at_high - at_low)
+            elif low == 0:
+                # The root may be orders of magnitude away.
+                t, far = high * arb(2) ** -far, 2 * far
+            else:
+                t = (low * high).sqrt() if high > 4 * low else (low + high) / 2
             t = t.mid()
             rise, found = along(t)
             if abs(rise) <= enough:
@@ -539,7 +545,7 @@ class Group:
             if rise > 0:
                 high, at_high = t, rise
             else:
-                low, at_low = t, rise
+                low, at_low, far = t, rise, 4
         return t, found
 
     def _joint_step(self, columns, best, faces):
