@@ -12,7 +12,8 @@ Classes of faults: `gap` (the true gap is larger than claimed), `dual` and `prim
 enclose the optimum), `not solved` (status "solved", but a group of dimensions is not, by the
 tolerance), `prediction` (further from the exact one than its bound), `outside` (of its set),
 `not finite`, `exception`, `false refusal`. Notes are no faults: `refused`, `weak` (stopped short where
-one factorisation in doubles would have done), `modest` (stopped short, but good), `undecided`.
+one factorisation in doubles would have done), `worse than nothing` (stopped short at a P above that
+of the model without coefficients), `modest` (stopped short, but good), `undecided`.
 """
 
 from __future__ import annotations

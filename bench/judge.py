@@ -427,7 +427,11 @@ class Exact:
             for part, true, scale in missed:
                 verdict.fault("not solved", f"dimensions {part['dims']}: gap {short(true)} of "
                               f"{short(scale)}, P(0) {short(part['zero'])}")
-        elif not missed:
+            return
+        if self.primal > self.zero * (1 + arb(1e-9)):
+            verdict.note("worse than nothing", f"{self.fitted.status}: P {short(self.primal)}, "
+                         f"with no coefficients {short(self.zero)}")
+        if not missed:
             verdict.note("modest", f"{self.fitted.status} though within the tolerance; claimed "
                          f"{self.fitted.certificate['relative_gap']:.1e}")
         elif not self.fitted.learned and self.fitted.status != "time_limit":
