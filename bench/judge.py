@@ -313,6 +313,7 @@ class Exact:
             self.parts.append({
                 "dims": dims, "group": group, "primal": primal, "upper": found.upper,
                 "lower": found.lower, "zero": group.explainable(),
+                "off": off_set(group, found.coefficients),
             })
 
     @property
@@ -348,6 +349,7 @@ class Exact:
         self.parts = [{
             "dims": list(range(dim)), "group": problem.group(theta), "primal": primal,
             "upper": upper, "lower": lower, "zero": group.explainable() + self.k * dim,
+            "off": off_set(problem.group(theta), self.optimal),
         }]
 
     def is_sharp(self):
@@ -369,7 +371,7 @@ class Exact:
 
     def cause(self):
         """What a fault probably comes from."""
-        if self.zero < arb(1e-280):
+        if float(np.abs(self.problem.decisions).max()) < 1e-140:
             return "underflow of squares"
         error = self.kernel_error()
         if error > 1e-13:
@@ -411,6 +413,7 @@ class Exact:
     def check_enclosure(self, verdict):
         said = self.fitted.certificate
         slack = arb(1e-12) * max(abs(arb(said["primal"])), abs(arb(said["dual"])), self.zero.mid())
+        slack += sum((part["off"] for part in self.parts), ZERO)
         if arb(said["dual"]) > self.upper + slack:
             verdict.fault("dual", f"{said['dual']:.17g} above P* {short(self.upper)}")
         if arb(said["primal"]) < self.lower - slack:
@@ -557,6 +560,24 @@ class Exact:
                               f"{[float(v) for v in found]} is off by {short(off)}, allowed "
                               f"{short(allowed)}")
                 return
+
+
+def off_set(group, columns):
+    """What decisions that are off their set by rounding (kept, and no double may lie on a row) can
+    make of P: they and their nearest point in the set are one decision in two roundings."""
+    if group.single and all(s.lower is None or s.upper is None or s.lower < s.upper
+                            for s in group.sets):
+        return ZERO
+    none = [[ZERO] * group.n for _ in range(group.dim)]
+    total = ZERO
+    desired = group.across(group.desired(columns))
+    for share, u, x, g in zip(group.shares, group.decisions, group.responses(none), desired):
+        off = sum((abs(a - b) for a, b in zip(u, x)), ZERO)
+        reach = sum((abs(a) + abs(b) for a, b in zip(u, g)), ZERO)
+        # Further off than rounding it is no excuse.
+        if off <= arb(1e-13) * sum((abs(a) for a in u), ZERO):
+            total += 4 * share * off * reach
+    return total.mid()
 
 
 def decide_all(cross, columns, sets, metric):
