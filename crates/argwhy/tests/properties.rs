@@ -68,7 +68,11 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     let (record, c) = (&fit.model.record, fit.model.record.certificate);
     let size = c.objective.abs() + c.primal.abs() + c.dual.abs();
     assert!(c.gap >= 0.0 && c.gap.is_finite() && c.relative_gap >= 0.0, "{what}: {c:?}");
-    assert!((c.primal - c.dual - c.gap).abs() <= 1e-9 * size.max(1e-300), "{what}: {c:?}");
+    // Where rounding is most of a gap that can be seen, the bounds are wider by what P itself may be off.
+    let apart = c.primal - c.dual - c.gap;
+    let rounded = 2.0 * c.rounding >= c.gap && c.relative_gap > 1e-9;
+    let rounding = 1e-9 * size.max(1e-300);
+    assert!(apart >= -rounding && (rounded || apart <= rounding), "{what}: {c:?}");
     let solved = c.relative_gap <= fit.settings().tol;
     assert_eq!(record.status == Status::Solved, solved, "{what}: {record:?}");
     assert!(fit.model.coefficients.iter().all(|a| a.is_finite()), "{what}");

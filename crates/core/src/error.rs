@@ -194,7 +194,7 @@ pub enum Error {
     /// Decisions whose squares leave the range of double precision.
     #[error(
         "decisions of dimension {dimension} reach {largest:e}: their squares leave the range of double precision; give them \
-         in another unit, so that the largest lies between 1e-120 and 1e120"
+         in another unit, so that the largest lies between 1e-75 and 1e75"
     )]
     DecisionRange {
         /// The dimension.

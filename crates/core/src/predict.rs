@@ -287,7 +287,7 @@ impl Predictor {
         for (j, u) in out.iter_mut().enumerate() {
             *u = scratch.sums[j * BLOCK];
         }
-        Ok(())
+        if out.iter().all(|g| g.is_finite()) { Ok(()) } else { Err(overflow(0)) }
     }
 
     /// Decisions for every row of `signals` (n × signal_dim), on all cores.
@@ -349,7 +349,10 @@ impl Predictor {
             .zip(signals.axis_chunks_iter(Axis(0), BATCH))
             .collect();
         batches.into_par_iter().for_each(|(out, signals)| self.desired_batch(signals, out));
-        Ok(out)
+        match out.indexed_iter().find(|(_, g)| !g.is_finite()) {
+            None => Ok(out),
+            Some(((row, _), _)) => Err(overflow(row)),
+        }
     }
 
     /// The learned objective F(s, u) = uᵀΘu − 2g(s)ᵀu of every row of `decisions`, each on its own signal or all on one.
@@ -489,6 +492,12 @@ pub(crate) fn objective(metric: &Metric, decision: &[f64], desired: &[f64]) -> f
     let mut weighted = vec![0.0; decision.len()];
     metric.apply(decision, &mut weighted);
     (0..decision.len()).map(|j| (weighted[j] - 2.0 * desired[j]) * decision[j]).sum()
+}
+
+/// A desired decision is no number.
+fn overflow(row: usize) -> Error {
+    let what = format!("the decision on signal {row} overflowed: a number of the model is too large");
+    Error::Numerical { what }
 }
 
 /// g = Vᵀφ, feature by feature.

@@ -530,7 +530,7 @@ fn the_memory_limit_is_kept_with_constraints() {
     folder.write("plans.npz", plans.npz(&more));
     let base = ["fit", "plans.npz", "-o", "m.argwhy", "--constraints", "-k=1e-4"];
     let message = folder.refused(base.iter().chain(&["--memory=1MiB"]));
-    let least = message.split("at least ").nth(1).unwrap().split(';').next().unwrap();
+    let least = message.split("at least ").nth(1).unwrap().split([';', ' ']).next().unwrap();
     for memory in [least, "60MiB", "2GiB"] {
         let limit: argwhy::settings::MemorySize = memory.parse().unwrap();
         let option = format!("--memory={memory}");

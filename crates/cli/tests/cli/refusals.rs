@@ -247,7 +247,7 @@ fn a_memory_limit_that_cannot_be_kept_names_the_least_and_the_least_works() {
         let base = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--operator", operator];
         let message = folder.refused(base.iter().chain(&["--memory=1MiB"]));
         says(&message, &["1MiB", "300 samples", "--memory"]);
-        let least = message.split("at least ").nth(1).unwrap().split(';').next().unwrap();
+        let least = message.split("at least ").nth(1).unwrap().split([';', ' ']).next().unwrap();
         let memory = format!("--memory={least}");
         let result =
             folder.run(base.iter().copied().chain([memory.as_str(), "--json"])).exits(0).json();

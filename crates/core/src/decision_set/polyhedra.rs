@@ -1,4 +1,4 @@
-//! General linear limits, with rows of length one.
+//! General linear limits, with rows of about length one: divided by powers of two, which round nothing.
 
 use super::boxes::Boxes;
 use super::faces::Faces;
@@ -20,7 +20,7 @@ pub struct Polyhedra {
     pub(super) labels: Vec<RowLabel>,
     /// How many rows come before those of single dimensions.
     pub(super) general: usize,
-    /// Of length one, sample by sample or once, row by row.
+    /// Of length 0.7 to 1.5, sample by sample or once, row by row.
     pub(super) rows: Vec<f64>,
     /// What each row was divided by.
     pub(super) norms: Vec<f64>,
@@ -83,9 +83,9 @@ impl Polyhedra {
         for i in 0..n_rows {
             for &label in &labels {
                 let row: Vec<f64> = (0..n).map(|j| entry(label, i, j)).collect();
-                let norm = length(&row);
-                rows.extend(row.iter().map(|v| if norm > 0.0 { v / norm } else { 0.0 }));
-                norms.push(if norm > 0.0 { norm } else { 1.0 });
+                let norm = power_of_two(length(&row));
+                rows.extend(row.iter().map(|v| v / norm));
+                norms.push(norm);
             }
         }
         let m = labels.len();
@@ -163,12 +163,12 @@ impl Polyhedra {
         &self.labels
     }
 
-    /// What row `row` of sample `i` was divided by to have length one.
+    /// What row `row` of sample `i` was divided by to have about length one.
     pub(crate) fn norm(&self, i: usize, row: usize) -> f64 {
         self.norms[i * usize::from(self.own_rows) * self.labels.len() + row]
     }
 
-    /// How far `decision` is beyond each row of sample `i`, by distance.
+    /// How far `decision` is beyond each row of sample `i`, by distance up to a factor of 1.5.
     pub(super) fn excesses<'a>(
         &'a self,
         i: usize,
@@ -302,6 +302,11 @@ fn length(row: &[f64]) -> f64 {
         return 0.0;
     }
     largest * row.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The power of two nearest to a length by ratio; one for a row of zeros.
+fn power_of_two(length: f64) -> f64 {
+    if length == 0.0 { 1.0 } else { length.log2().round().clamp(-1000.0, 1000.0).exp2() }
 }
 
 fn unsolved(row: usize, error: &QpError) -> Error {

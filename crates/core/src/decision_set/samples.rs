@@ -1,4 +1,4 @@
-//! The sets of all samples in the form solvers use: boxes, or polyhedra with rows of length one.
+//! The sets of all samples in the form solvers use: boxes, or polyhedra with rows of about length one.
 //!
 //! Enters: the model's own limits and the constraints that came with the data. Leaves: for every sample the decision nearest
 //! to, or best for, what is desired, X(g) = argmin over U of uᵀΘu − 2gᵀu, with the face of U it lies on.
@@ -291,7 +291,7 @@ impl SampleSets {
             Self::Polyhedra(polyhedra) => {
                 let seats = polyhedra.visit(metric, desired, last, |i, g, solver| {
                     polyhedra.polish(i, solver);
-                    let doubt = solver.doubt(polyhedra.at(i), g);
+                    let doubt = solver.doubt(polyhedra.at(i), g, polyhedra.general);
                     (solver.solution().to_vec(), Face::of(solver, doubt))
                 })?;
                 let mut decided = Array2::zeros(desired.dim());

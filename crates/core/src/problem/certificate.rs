@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// Half the distance between 1 and the next f64.
 const UNIT: f64 = f64::EPSILON / 2.0;
+/// Relative gap from which on a bound on rounding means that values may be rounded visibly.
+const VISIBLE: f64 = 1e-9;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
 const SUMS: f64 = 1e-12;
 
@@ -307,11 +309,12 @@ impl Problem {
             });
         }
         // Where rounding is most of the gap it may be visible in P itself: what is reported encloses the optimum all the same.
-        let bound: f64 = rounding.gap.iter().sum();
-        let doubt: f64 =
-            if 2.0 * bound >= gap { values.doubt.iter().sum() } else { 0.0 };
-        let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let scales = self.scales(&values)?;
+        let (bound, relative_rounding) =
+            (rounding.gap.iter().sum::<f64>(), relative(&rounding.gap, &scales));
+        let visible = 2.0 * bound >= gap && relative_rounding > VISIBLE;
+        let doubt: f64 = if visible { values.doubt.iter().sum() } else { 0.0 };
+        let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let certificate = Certificate {
             objective,
             primal,
@@ -320,6 +323,6 @@ impl Problem {
             relative_gap: relative(&values.gap, &scales),
             rounding: bound,
         };
-        Ok((certificate, relative(&rounding.gap, &scales)))
+        Ok((certificate, relative_rounding))
     }
 }

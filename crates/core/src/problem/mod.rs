@@ -41,8 +41,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Decisions whose squares, and what is multiplied with them, stay inside the range of f64.
-const SMALLEST: f64 = 1e-120;
-const LARGEST: f64 = 1e120;
+const SMALLEST: f64 = 1e-75;
+const LARGEST: f64 = 1e75;
 
 /// Decisions to explain, the sets they were taken from, and how much simplicity is worth.
 #[derive(Clone, Debug)]
