@@ -104,6 +104,7 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     let of_sums = 4.0 * f64::EPSILON * weight * (2.0 * off + record.regularization * weight);
     let rounding =
         1e-9 * scale + 1e-9 * size + 1e-12 * (record.regularization * norm).abs() + of_sums;
+    let rounding = if rounded { rounding + apart } else { rounding };
     assert!((primal - c.primal).abs() <= rounding, "{what}: {primal} is not {}", c.primal);
 
     // Inside the limits exactly: on the data, far from it, and between.

@@ -314,7 +314,10 @@ impl Predictor {
     ) -> Result<Array2<f64>, Error> {
         let desired = desired.t().as_standard_layout().into_owned();
         let (decisions, _) = sets.decide(&self.metric, &desired, None)?;
-        Ok(decisions.t().as_standard_layout().into_owned())
+        match decisions.indexed_iter().find(|(_, u)| u.is_nan()) {
+            None => Ok(decisions.t().as_standard_layout().into_owned()),
+            Some(((_, row), _)) => Err(overflow(row)),
+        }
     }
 
     /// What the limits cost that hold the decisions on `desired` (n × decision_dim).

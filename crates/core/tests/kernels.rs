@@ -186,9 +186,9 @@ fn parameters_out_of_range_are_refused_by_name() {
         (Kernel::Sum { terms: vec![] }, "kernel"),
         (Kernel::Product { factors: vec![Kernel::Linear, scaled(f64::INFINITY)] }, "weight"),
         (Kernel::Sum { terms: vec![Kernel::Linear; 65] }, "65 kernels"),
-        (stretched(&[1.0, 0.0]), "length-scales"),
-        (stretched(&[]), "length-scales"),
-        (stretched(&[1.0, f64::INFINITY]), "length-scales"),
+        (stretched(&[1.0, 0.0]), "length_scales"),
+        (stretched(&[]), "length_scales"),
+        (stretched(&[1.0, f64::INFINITY]), "length_scales"),
     ] {
         let message = kernel.validate().unwrap_err().to_string();
         assert!(message.contains(name), "{message}");

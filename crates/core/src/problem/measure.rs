@@ -13,8 +13,8 @@ pub(super) const LAST_BITS: f64 = 8.0 * f64::EPSILON;
 /// Relative to what can be explained, P below which nothing is left to explain.
 const NOTHING: f64 = 1e-12;
 
-/// Relative to mean ûᵀΘû, what can be explained below which limits leave no choice.
-const FIXED: f64 = 1e-26;
+/// Relative to mean ûᵀΘû, what can be explained below which it is the rounding of decisions.
+const FIXED: f64 = 1e-14;
 
 /// P, D and the gap, group by group.
 #[derive(Clone, Debug)]
@@ -208,7 +208,7 @@ impl Problem {
             let nothing = Array2::zeros(self.decisions.dim());
             let explainable = self.losses(&nothing, &self.decide(&nothing, None)?.decisions);
             for ((scale, explainable), most) in scales.iter_mut().zip(explainable).zip(&most) {
-                // Where the limits leave no choice, what is left is the last digits of the decisions.
+                // Where limits alone explain everything, what is left is the last digits of the decisions.
                 let fixed = explainable.abs() <= FIXED * most;
                 *scale = scale.max(if fixed { *most } else { NOTHING * explainable.abs() });
             }

