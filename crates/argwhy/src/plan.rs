@@ -148,7 +148,7 @@ impl Plan {
             String::new()
         } else {
             let quick = MemorySize(quick.next_multiple_of(1 << 20));
-            format!(" (with up to {slower:.0} times the products that {quick} would take)")
+            format!(" (the least takes up to {slower:.0} times the products that {quick} does)")
         };
         Err(Error::Memory {
             limit: settings.memory.to_string(),
@@ -633,7 +633,7 @@ mod tests {
         let auto = |memory: &str| with(memory, OperatorChoice::Auto);
         let error = planned(&auto("1MiB"), sizes(20_000)).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("(with up to 62 times the products that "), "{text}");
+        assert!(text.contains("(the least takes up to 62 times the products that "), "{text}");
         let Error::Memory { least, speed, .. } = error else { panic!("1 MiB is not enough") };
         let quick = speed.split("products that ").nth(1).unwrap().split(' ').next().unwrap();
         let slow = planned(&auto(&least), sizes(20_000)).unwrap();

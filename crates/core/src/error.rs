@@ -173,8 +173,8 @@ pub enum Error {
     NotPositiveSemidefinite(KernelFault),
     /// The memory limit is below what the fit needs.
     #[error(
-        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}{speed}; \
-         raise --memory, use fewer rows or simpler features"
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
+         raise --memory{speed}, use fewer rows or simpler features"
     )]
     Memory {
         /// The limit, as text.
