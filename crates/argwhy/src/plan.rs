@@ -262,6 +262,10 @@ impl Plan {
             let left = (factor.trace_left() / enough_trace).max(1.0).sqrt();
             products = products.min(LEAST_PRODUCTS * left);
             rank = factor.rank() as f64;
+            if products <= USUAL_PRODUCTS {
+                // Small, and good enough all the same.
+                self.method = Method::Kernel(KernelPlan { quick_bytes: None, ..plan });
+            }
         }
         let dim = sizes.decision_dim as f64;
         let flops = n * rank * rank * 1.5 * systems + products * 2.0 * n * rank * dim;
