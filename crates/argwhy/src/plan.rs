@@ -157,7 +157,7 @@ impl Plan {
             String::new()
         } else {
             let quick = MemorySize(quick.next_multiple_of(1 << 20));
-            format!(" (with up to {slower:.0} times the products that {quick} would take)")
+            format!(" (the least takes up to {slower:.0} times the products that {quick} does)")
         };
         Err(Error::Memory {
             limit: settings.memory.to_string(),
@@ -274,6 +274,10 @@ impl Plan {
             let left = (factor.trace_left() / enough_trace).max(1.0).sqrt();
             products = products.min(LEAST_PRODUCTS * left);
             rank = factor.rank() as f64;
+            if products <= USUAL_PRODUCTS {
+                // Small, and good enough all the same.
+                self.method = Method::Kernel(KernelPlan { quick_bytes: None, ..plan });
+            }
         }
         let dim = sizes.decision_dim as f64;
         let flops = n * rank * rank * 1.5 * systems + products * 2.0 * n * rank * dim;
@@ -658,7 +662,7 @@ mod tests {
         let auto = |memory: &str| with(memory, OperatorChoice::Auto);
         let error = planned(&auto("1MiB"), sizes(20_000)).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("(with up to 62 times the products that "), "{text}");
+        assert!(text.contains("(the least takes up to 62 times the products that "), "{text}");
         let Error::Memory { least, speed, .. } = error else { panic!("1 MiB is not enough") };
         let quick = speed.split("products that ").nth(1).unwrap().split(' ').next().unwrap();
         let slow = planned(&auto(&least), sizes(20_000)).unwrap();
