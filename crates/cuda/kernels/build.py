@@ -25,6 +25,8 @@ def variants():
         yield name, f"{name}.cu", {}
     for distances in range(4):
         yield f"exact_{distances}", "exact.cu", {"DISTANCES": distances}
+    for width in (4, 8):
+        yield f"exact_tensor_{width}", "exact_tensor.cu", {"WIDTH": width}
     for kind, name in enumerate(KINDS):
         # Differences are f32 whatever the parts: one precision is enough for laplace.
         for parts in (2,) if name == "laplace" else (1, 2):

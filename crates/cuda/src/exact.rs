@@ -1,9 +1,11 @@
-//! Launches of `kernels/exact.cu`: kernel values in f64 by differences.
+//! Launches of `kernels/exact.cu` and `kernels/exact_tensor.cu`: kernel values in f64, by differences
+//! or, for products where all terms are of the Euclidean distance, on the tensor cores.
 #![allow(unsafe_code)]
 
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::fused::one_thread_each;
+use crate::linear;
 use crate::products::Columns;
 use crate::recipe::{MAX_TERMS, Recipe};
 use cudarc::driver::{CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
@@ -52,6 +54,47 @@ impl Terms {
     }
 }
 
+/// Rows of a block and columns of a tile in `kernels/exact_tensor.cu`, and features of a chunk.
+const TENSOR_ROWS: usize = 128;
+const TENSOR_COLUMNS: usize = 64;
+const TENSOR_CHUNK: usize = 16;
+
+/// Features less their means, padded for the tensor cores, and their squared norms.
+#[derive(Debug)]
+pub(crate) struct Centred {
+    features: CudaSlice<f64>,
+    norms: CudaSlice<f64>,
+    pitch: usize,
+}
+
+impl Centred {
+    /// `features`: n_samples × n_features on the GPU; `means`: one a feature.
+    pub(crate) fn new(
+        device: &Device,
+        features: &CudaSlice<f64>,
+        means: &CudaSlice<f64>,
+        n_samples: usize,
+    ) -> Result<Self, Error> {
+        let pitch = means.len().div_ceil(TENSOR_CHUNK) * TENSOR_CHUNK;
+        let padded = n_samples.div_ceil(TENSOR_ROWS) * TENSOR_ROWS;
+        let what = "centred features";
+        let mut centred = Self {
+            features: device.zeros(what, padded * pitch)?,
+            norms: device.zeros(what, padded)?,
+            pitch,
+        };
+        let (n, p) = (n_samples as u64, padded as u64);
+        let (d, pitch) = (int(means.len()), int(pitch));
+        let function = device.function("exact_tensor_4", "centre", 0)?;
+        let mut launch = device.stream().launch_builder(&function);
+        launch.arg(features).arg(means).arg(&mut centred.features).arg(&mut centred.norms);
+        launch.arg(&n).arg(&p).arg(&d).arg(&pitch);
+        // SAFETY: the arguments are those of the kernel; it writes `padded` rows, as allocated.
+        unsafe { launch.launch(one_thread_each(padded)) }.map_err(computing)?;
+        Ok(centred)
+    }
+}
+
 /// What exact values are computed from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exact<'a> {
@@ -60,6 +103,8 @@ pub(crate) struct Exact<'a> {
     pub(crate) n_samples: usize,
     pub(crate) n_features: usize,
     pub(crate) recipe: &'a Recipe,
+    /// Where all terms are of the Euclidean distance.
+    pub(crate) centred: Option<&'a Centred>,
 }
 
 impl Exact<'_> {
@@ -74,10 +119,56 @@ impl Exact<'_> {
             self.device.zeros("exact partial sums", strips * self.n_samples * width)?;
         for first in (0..v.n_columns).step_by(WIDTH) {
             let width = (v.n_columns - first).min(WIDTH);
-            self.partial_products(v, &mut partials, (first, width), strip)?;
+            match self.centred {
+                Some(centred) => {
+                    self.tensor_products(centred, v, &mut partials, (first, width), strip)?;
+                }
+                None => self.partial_products(v, &mut partials, (first, width), strip)?,
+            }
             self.sum_strips(&partials, &mut out, (first, width), strips)?;
         }
+        if self.centred.is_some() && self.recipe.has_linear() {
+            let (device, d) = (self.device, self.n_features);
+            linear::add_product(device, self.features, d, self.recipe, v, &mut out)?;
+        }
         Ok(out)
+    }
+
+    /// As `partial_products`, on the tensor cores and without the linear part.
+    fn tensor_products(
+        &self,
+        centred: &Centred,
+        v: &Columns,
+        partials: &mut CudaSlice<f64>,
+        (first, width): (usize, usize),
+        strip: usize,
+    ) -> Result<(), Error> {
+        let (program, pass) =
+            if width <= 4 { ("exact_tensor_4", 4) } else { ("exact_tensor_8", 8) };
+        let terms = Terms::new(self.recipe);
+        let (n, strip_columns) = (self.n_samples as u64, strip as u64);
+        let ints = [centred.pitch, v.n_columns, first, width].map(int);
+        // Two stages of rows of 16 features and 4 to keep banks apart, and a tile of V.
+        let numbers =
+            2 * (TENSOR_ROWS + TENSOR_COLUMNS) * (TENSOR_CHUNK + 4) + TENSOR_COLUMNS * pass;
+        let shared_bytes = numbers * size_of::<f64>();
+        let function = self.device.function(program, "exact_tensor", shared_bytes)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(&centred.features).arg(&centred.norms).arg(&v.data).arg(partials).arg(&n);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        launch.arg(&strip_columns).arg(&terms);
+        let blocks = self.n_samples.div_ceil(TENSOR_ROWS);
+        let strips = self.n_samples.div_ceil(strip);
+        let grid = LaunchConfig {
+            grid_dim: (blocks as u32, strips as u32, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: shared_bytes as u32,
+        };
+        // SAFETY: as in `partial_products`; a strip is whole tiles, and features are padded to whole blocks.
+        unsafe { launch.launch(grid) }.map_err(computing)?;
+        Ok(())
     }
 
     fn partial_products(

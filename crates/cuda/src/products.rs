@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::exact::{Entry, Exact};
+use crate::exact::{Centred, Entry, Exact};
 use crate::fused::{self, LARGEST_FEATURE, Packed, Precision, Scratch, feature_scale};
 use crate::linear;
 use crate::plan::GROUP_COLUMNS;
@@ -43,13 +43,15 @@ pub struct Products {
     n_samples: usize,
     n_features: usize,
     features: CudaSlice<f64>,
+    centred: Option<Centred>,
     packed: Vec<Packed>,
     scratch: Mutex<Scratch>,
 }
 
 impl Products {
-    /// Copies features (n_samples × n_features, finite) to the GPU and prepares them for each term
-    /// of the kernel. Memory there: 8 bytes a feature and sample, 4 more for each term.
+    /// Copies features (n_samples × n_features, finite) to the GPU and prepares them for each term of
+    /// the kernel. Memory there: 8 bytes a feature and sample, 8 more for exact products with kernels
+    /// of the Euclidean distance, and 4 for each term.
     pub fn new(
         device: &Device,
         features: ArrayView2<'_, f64>,
@@ -75,9 +77,23 @@ impl Products {
             .iter()
             .map(|term| Packed::new(device, *term, &on_device, &means, n_samples))
             .collect::<Result<_, _>>()?;
+        let centred = if recipe.distances() == 1 {
+            Some(Centred::new(device, &on_device, &means, n_samples)?)
+        } else {
+            None
+        };
         let device = device.clone();
         let scratch = Mutex::default();
-        Ok(Self { device, recipe, n_samples, n_features, features: on_device, packed, scratch })
+        Ok(Self {
+            device,
+            recipe,
+            n_samples,
+            n_features,
+            features: on_device,
+            centred,
+            packed,
+            scratch,
+        })
     }
 
     /// K·v: n_samples × any number of columns. Kernel values are computed once for up to 8 columns.
@@ -89,7 +105,8 @@ impl Products {
         self.download(&self.apply_columns(&self.upload(v)?, precision)?)
     }
 
-    /// K·v in f64, by differences: what certificates are evaluated with.
+    /// K·v in f64: what certificates are evaluated with. By differences where the kernel has a term of
+    /// the 1-norm, else from inner products of centred features.
     pub fn apply_exact(&self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
         self.download(&self.apply_exact_columns(&self.upload(v)?)?)
     }
@@ -161,6 +178,7 @@ impl Products {
             n_samples: self.n_samples,
             n_features: self.n_features,
             recipe: &self.recipe,
+            centred: self.centred.as_ref(),
         }
     }
 }

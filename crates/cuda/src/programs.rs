@@ -27,6 +27,8 @@ programs!(
     "exact_1",
     "exact_2",
     "exact_3",
+    "exact_tensor_4",
+    "exact_tensor_8",
     "fused_rbf_1_1",
     "fused_rbf_1_2",
     "fused_rbf_2_1",
