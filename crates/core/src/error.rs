@@ -263,8 +263,8 @@ fn memory(
     let memory = Spelling::of(f).setting("memory");
     write!(
         f,
-        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}{speed}; \
-         raise {memory}, use fewer rows or simpler features"
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
+         raise {memory}{speed}, use fewer rows or simpler features"
     )
 }
 

@@ -1,0 +1,105 @@
+"""Compiles the CUDA sources beside this file with NVRTC; needs no GPU, no driver and no CUDA toolkit.
+
+    python build.py ptx      writes ../ptx/*.ptx, which the crate embeds
+    python build.py check    compiles every kernel to machine code for sm_80, sm_90 and sm_100
+
+libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a driver
+loads PTX of its own CUDA version or an older one, so the oldest compiler serves the most drivers. `check`
+wants 12.8 or later, the first that knows sm_100.
+"""
+
+import ctypes
+import hashlib
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PTX_TARGET = "compute_80"  # tensor cores with f16 and asynchronous copies; newer chips run it too
+CHECKED = ("sm_80", "sm_90", "sm_100")
+KINDS = ("rbf", "laplace", "matern32", "matern52")
+
+
+def variants():
+    """(name of the PTX file, source, definitions) of everything that is compiled."""
+    for name in ("pack", "linear"):
+        yield name, f"{name}.cu", {}
+    for distances in range(4):
+        yield f"exact_{distances}", "exact.cu", {"DISTANCES": distances}
+    for width in (4, 8):
+        yield f"exact_tensor_{width}", "exact_tensor.cu", {"WIDTH": width}
+    for kind, name in enumerate(KINDS):
+        # Differences are f32 whatever the parts: one precision is enough for laplace.
+        for parts in (2,) if name == "laplace" else (1, 2):
+            for groups in (1, 2):
+                definitions = {"KIND": kind, "PARTS": parts, "GROUPS": groups}
+                yield f"fused_{name}_{parts}_{groups}", "fused.cu", definitions
+
+
+def sources():
+    """What PTX is made from, a line a file: kept beside it, so that a test sees when it is out of date."""
+    files = sorted(HERE.glob("*.cu")) + [HERE / "build.py"]
+    return "".join(f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {f.name}\n" for f in files)
+
+
+def nvrtc():
+    """libnvrtc of the wheel that this Python has installed."""
+    import nvidia
+
+    for folder in nvidia.__path__:
+        for found in sorted(pathlib.Path(folder).glob("*/lib/libnvrtc.so.1*")):
+            return ctypes.CDLL(str(found))
+    raise RuntimeError("no libnvrtc here: pip install nvidia-cuda-nvrtc-cu12")
+
+
+def compile_source(library, source, target, definitions):
+    """PTX for a target compute_NN, machine code for sm_NN."""
+    program = ctypes.c_void_p()
+    text = (HERE / source).read_bytes()
+    library.nvrtcCreateProgram(ctypes.byref(program), text, source.encode(), 0, None, None)
+    options = [f"--gpu-architecture={target}", "-std=c++17", "-default-device"]
+    options += [f"-D{name}={value}" for name, value in definitions.items()]
+    array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    failed = library.nvrtcCompileProgram(program, len(options), array)
+    log = _read(library, program, "ProgramLog").rstrip(b"\0").decode().strip()
+    if failed:
+        raise RuntimeError(f"{source} {definitions} for {target}:\n{log}")
+    if log:
+        print(f"{source} {definitions} for {target}:\n{log}")
+    code = _read(library, program, "PTX" if target.startswith("compute") else "CUBIN")
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return code
+
+
+def _read(library, program, what):
+    size = ctypes.c_size_t()
+    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, buffer)
+    return buffer.raw
+
+
+def build_ptx(library):
+    folder = HERE.parent / "ptx"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.ptx"):
+        old.unlink()
+    for name, source, definitions in variants():
+        code = compile_source(library, source, PTX_TARGET, definitions).rstrip(b"\0")
+        (folder / f"{name}.ptx").write_bytes(code)
+        print(f"{name}.ptx: {len(code)} bytes")
+    (folder / "SOURCES").write_text(sources())
+
+
+def check(library):
+    for target in CHECKED:
+        for name, source, definitions in variants():
+            code = compile_source(library, source, target, definitions)
+            assert code.startswith(b"\x7fELF"), f"{name} for {target} is no machine code"
+        print(f"{target}: all kernels compile")
+
+
+if __name__ == "__main__":
+    command = {"ptx": build_ptx, "check": check}.get("".join(sys.argv[1:]))
+    if command is None:
+        raise SystemExit(__doc__)
+    command(nvrtc())

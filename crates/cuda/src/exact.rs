@@ -1,0 +1,285 @@
+//! Launches of `kernels/exact.cu` and `kernels/exact_tensor.cu`: kernel values in f64, by differences
+//! or, for products where all terms are of the Euclidean distance, on the tensor cores.
+#![allow(unsafe_code)]
+
+use crate::device::{Device, int};
+use crate::error::Error;
+use crate::fused::one_thread_each;
+use crate::linear;
+use crate::products::Columns;
+use crate::recipe::{MAX_TERMS, Recipe};
+use cudarc::driver::{CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
+
+/// Rows and columns of a tile, `TILE` in `kernels/exact.cu`.
+const TILE: usize = 64;
+/// Threads of a block there.
+const THREADS: u32 = 256;
+/// Columns of V in one pass there.
+const WIDTH: usize = 8;
+/// Strips of columns with partial sums of their own: enough blocks for few samples, little memory
+/// for many.
+const STRIPS: usize = 16;
+
+/// `Terms` in `kernels/exact.cu`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Terms {
+    weight: [f64; MAX_TERMS],
+    rate: [f64; MAX_TERMS],
+    kind: [i32; MAX_TERMS],
+    count: i32,
+    linear: f64,
+    constant: f64,
+}
+
+// SAFETY: plain numbers, laid out as the C++ struct is.
+unsafe impl DeviceRepr for Terms {}
+
+impl Terms {
+    pub(crate) fn new(recipe: &Recipe) -> Self {
+        let mut terms = Self {
+            weight: [0.0; MAX_TERMS],
+            rate: [0.0; MAX_TERMS],
+            kind: [0; MAX_TERMS],
+            count: int(recipe.terms.len()),
+            linear: recipe.linear,
+            constant: recipe.constant,
+        };
+        for (i, term) in recipe.terms.iter().enumerate() {
+            terms.weight[i] = term.weight;
+            terms.rate[i] = term.kind.rate(term.gamma);
+            terms.kind[i] = term.kind as i32;
+        }
+        terms
+    }
+}
+
+/// Rows of a block and columns of a tile in `kernels/exact_tensor.cu`, and features of a chunk.
+const TENSOR_ROWS: usize = 128;
+const TENSOR_COLUMNS: usize = 64;
+const TENSOR_CHUNK: usize = 16;
+
+/// Features less their means, padded for the tensor cores, and their squared norms.
+#[derive(Debug)]
+pub(crate) struct Centred {
+    features: CudaSlice<f64>,
+    norms: CudaSlice<f64>,
+    pitch: usize,
+}
+
+impl Centred {
+    /// `features`: n_samples × n_features on the GPU; `means`: one a feature.
+    pub(crate) fn new(
+        device: &Device,
+        features: &CudaSlice<f64>,
+        means: &CudaSlice<f64>,
+        n_samples: usize,
+    ) -> Result<Self, Error> {
+        let pitch = means.len().div_ceil(TENSOR_CHUNK) * TENSOR_CHUNK;
+        let padded = n_samples.div_ceil(TENSOR_ROWS) * TENSOR_ROWS;
+        let what = "centred features";
+        let mut centred = Self {
+            features: device.zeros(what, padded * pitch)?,
+            norms: device.zeros(what, padded)?,
+            pitch,
+        };
+        let (n, p) = (n_samples as u64, padded as u64);
+        let (d, pitch) = (int(means.len()), int(pitch));
+        let function = device.function("exact_tensor_4", "centre", 0)?;
+        let mut launch = device.stream().launch_builder(&function);
+        launch.arg(features).arg(means).arg(&mut centred.features).arg(&mut centred.norms);
+        launch.arg(&n).arg(&p).arg(&d).arg(&pitch);
+        // SAFETY: the arguments are those of the kernel; it writes `padded` rows, as allocated.
+        unsafe { launch.launch(one_thread_each(padded)) }.map_err(computing)?;
+        Ok(centred)
+    }
+}
+
+/// What exact values are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exact<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) features: &'a CudaSlice<f64>,
+    pub(crate) n_samples: usize,
+    pub(crate) n_features: usize,
+    pub(crate) recipe: &'a Recipe,
+    /// Where all terms are of the Euclidean distance.
+    pub(crate) centred: Option<&'a Centred>,
+}
+
+impl Exact<'_> {
+    /// K·v.
+    pub(crate) fn product(&self, v: &Columns) -> Result<Columns, Error> {
+        let mut out = Columns::zeros(self.device, v.n_samples, v.n_columns)?;
+        // Whole tiles a strip.
+        let strip = self.n_samples.div_ceil(STRIPS).div_ceil(TILE) * TILE;
+        let strips = self.n_samples.div_ceil(strip);
+        let width = v.n_columns.min(WIDTH);
+        let mut partials =
+            self.device.zeros("exact partial sums", strips * self.n_samples * width)?;
+        for first in (0..v.n_columns).step_by(WIDTH) {
+            let width = (v.n_columns - first).min(WIDTH);
+            match self.centred {
+                Some(centred) => {
+                    self.tensor_products(centred, v, &mut partials, (first, width), strip)?;
+                }
+                None => self.partial_products(v, &mut partials, (first, width), strip)?,
+            }
+            self.sum_strips(&partials, &mut out, (first, width), strips)?;
+        }
+        if self.centred.is_some() && self.recipe.has_linear() {
+            let (device, d) = (self.device, self.n_features);
+            linear::add_product(device, self.features, d, self.recipe, v, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    /// As `partial_products`, on the tensor cores and without the linear part.
+    fn tensor_products(
+        &self,
+        centred: &Centred,
+        v: &Columns,
+        partials: &mut CudaSlice<f64>,
+        (first, width): (usize, usize),
+        strip: usize,
+    ) -> Result<(), Error> {
+        let (program, pass) =
+            if width <= 4 { ("exact_tensor_4", 4) } else { ("exact_tensor_8", 8) };
+        let terms = Terms::new(self.recipe);
+        let (n, strip_columns) = (self.n_samples as u64, strip as u64);
+        let ints = [centred.pitch, v.n_columns, first, width].map(int);
+        // Two stages of rows of 16 features and 4 to keep banks apart, and a tile of V.
+        let numbers =
+            2 * (TENSOR_ROWS + TENSOR_COLUMNS) * (TENSOR_CHUNK + 4) + TENSOR_COLUMNS * pass;
+        let shared_bytes = numbers * size_of::<f64>();
+        let function = self.device.function(program, "exact_tensor", shared_bytes)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(&centred.features).arg(&centred.norms).arg(&v.data).arg(partials).arg(&n);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        launch.arg(&strip_columns).arg(&terms);
+        let blocks = self.n_samples.div_ceil(TENSOR_ROWS);
+        let strips = self.n_samples.div_ceil(strip);
+        let grid = LaunchConfig {
+            grid_dim: (blocks as u32, strips as u32, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: shared_bytes as u32,
+        };
+        // SAFETY: as in `partial_products`; a strip is whole tiles, and features are padded to whole blocks.
+        unsafe { launch.launch(grid) }.map_err(computing)?;
+        Ok(())
+    }
+
+    fn partial_products(
+        &self,
+        v: &Columns,
+        partials: &mut CudaSlice<f64>,
+        (first, width): (usize, usize),
+        strip: usize,
+    ) -> Result<(), Error> {
+        let terms = Terms::new(self.recipe);
+        let (n, strip_columns) = (self.n_samples as u64, strip as u64);
+        let ints = [self.n_features, v.n_columns, first, width].map(int);
+        let function = self.device.function(self.program(), "exact_product", 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(self.features).arg(&v.data).arg(partials).arg(&n);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        launch.arg(&strip_columns).arg(&terms);
+        let grid = LaunchConfig {
+            grid_dim: (
+                self.n_samples.div_ceil(TILE) as u32,
+                self.n_samples.div_ceil(strip) as u32,
+                1,
+            ),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the arguments are those of the kernel; it writes strips × n_samples × width
+        // numbers, as allocated.
+        unsafe { launch.launch(grid) }.map_err(computing)?;
+        Ok(())
+    }
+
+    fn sum_strips(
+        &self,
+        partials: &CudaSlice<f64>,
+        out: &mut Columns,
+        (first, width): (usize, usize),
+        strips: usize,
+    ) -> Result<(), Error> {
+        let n = self.n_samples as u64;
+        let ints = [out.n_columns, first, width, strips].map(int);
+        let function = self.device.function(self.program(), "sum_strips", 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(partials).arg(&mut out.data).arg(&n);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        // SAFETY: the arguments are those of the kernel; it writes columns first..first + width of
+        // `out`.
+        unsafe { launch.launch(one_thread_each(self.n_samples * width)) }.map_err(computing)?;
+        Ok(())
+    }
+
+    /// K[rows, :] as f32 or f64, row by row.
+    pub(crate) fn rows<T: Entry>(&self, rows: &[u64]) -> Result<CudaSlice<T>, Error> {
+        let terms = Terms::new(self.recipe);
+        let indices = self.device.upload("row numbers", rows)?;
+        let mut out = self.device.zeros("rows of K", rows.len() * self.n_samples)?;
+        let n = self.n_samples as u64;
+        let (d, n_rows) = (int(self.n_features), int(rows.len()));
+        let function = self.device.function(self.program(), T::FUNCTION, 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(self.features).arg(&indices).arg(&mut out).arg(&n).arg(&d).arg(&n_rows);
+        launch.arg(&terms);
+        let grid = LaunchConfig {
+            grid_dim: (self.n_samples.div_ceil(TILE) as u32, rows.len().div_ceil(TILE) as u32, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the arguments are those of the kernel; rows are below n_samples (`Products::rows`
+        // checks it).
+        unsafe { launch.launch(grid) }.map_err(computing)?;
+        Ok(out)
+    }
+
+    fn program(&self) -> &'static str {
+        ["exact_0", "exact_1", "exact_2", "exact_3"][self.recipe.distances()]
+    }
+}
+
+/// f32 or f64: what rows of K come as.
+pub trait Entry: DeviceRepr + ValidAsZeroBits + Clone + Default {
+    #[doc(hidden)]
+    const FUNCTION: &'static str;
+}
+
+impl Entry for f32 {
+    const FUNCTION: &'static str = "rows_f32";
+}
+
+impl Entry for f64 {
+    const FUNCTION: &'static str = "rows_f64";
+}
+
+fn computing(error: cudarc::driver::DriverError) -> Error {
+    Error::from_driver("computing kernel values", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use argwhy_core::Kernel;
+
+    #[test]
+    fn terms_are_laid_out_as_in_the_kernel() {
+        // weight, rate, kind, count and its padding, linear, constant.
+        assert_eq!(size_of::<Terms>(), 64 + 64 + 32 + 8 + 8 + 8);
+        let terms = vec![Kernel::Matern32 { gamma: 0.5 }, Kernel::Linear];
+        let terms = Terms::new(&Recipe::new(&Kernel::Sum { terms }).unwrap());
+        assert_eq!((terms.count, terms.kind[0], terms.rate[0], terms.linear), (1, 2, 3.0, 1.0));
+    }
+}
