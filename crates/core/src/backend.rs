@@ -8,9 +8,7 @@
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::model::Model;
-use crate::operator::{
-    HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision,
-};
+use crate::operator::{HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision};
 use crate::predict::BatchPredictor;
 use ndarray::{Array2, ArrayView2};
 use std::fmt::Debug;

@@ -499,7 +499,8 @@ pub(crate) fn objective(metric: &Metric, decision: &[f64], desired: &[f64]) -> f
 
 /// A desired decision is no number.
 fn overflow(row: usize) -> Error {
-    let what = format!("the decision on signal {row} overflowed: a number of the model is too large");
+    let what =
+        format!("the decision on signal {row} overflowed: a number of the model is too large");
     Error::Numerical { what }
 }
 
@@ -536,8 +537,7 @@ mod tests {
             ((i * (j + 2)) as f64 * 0.7).sin() * (1.0 + j as f64)
         });
         let settings = FeatureSettings { clip, ..FeatureSettings::default() };
-        let certificate =
-            Certificate {
+        let certificate = Certificate {
             objective: 0.0,
             primal: 0.0,
             dual: 0.0,

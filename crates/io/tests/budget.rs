@@ -1,7 +1,7 @@
 //! Reading keeps its budget: sizes are judged before data is read, and rows left out are never held.
 
-use argwhy_io::{Budget, DataError, DataRequest, RowRanges, Survey, load, load_if};
 use crate::files::{self, Folder, decisions, flat_hdf5, npy_of, npy_tensor, npz, signals};
+use argwhy_io::{Budget, DataError, DataRequest, RowRanges, Survey, load, load_if};
 use ndarray::{Array2, Axis};
 
 const MIB: u64 = 1 << 20;

@@ -44,8 +44,7 @@ fn true_gap(folder: &Folder, model: &str, gamma: f64) -> (f64, f64) {
     };
     let x: Vec<f64> =
         data.iter().zip(&alpha).map(|(row, a)| (row[2] - k * n * a).clamp(0.0, 1.0)).collect();
-    let off: Vec<f64> =
-        (0..data.len()).map(|i| alpha[i] - (data[i][2] - x[i]) / (k * n)).collect();
+    let off: Vec<f64> = (0..data.len()).map(|i| alpha[i] - (data[i][2] - x[i]) / (k * n)).collect();
     let loss: f64 = data.iter().zip(&g).map(|(row, g)| excess(row[2], *g)).sum();
     let gap: f64 = x.iter().zip(&g).map(|(x, g)| excess(*x, *g)).sum();
     (gap / n + k * dot(&off, &product(&off)), k * dot(&alpha, &g) + loss / n)
@@ -69,7 +68,8 @@ fn timestamps_as_signals_have_no_false_certificate() {
     let folder = Folder::new();
     folder.write("data.csv", timestamps(120));
     let fit = |extra: &[&str]| {
-        let raw = ["fit", "data.csv", "--bounds=0,1", "--features", "raw", "-o", "m.argwhy", "--json"];
+        let raw =
+            ["fit", "data.csv", "--bounds=0,1", "--features", "raw", "-o", "m.argwhy", "--json"];
         folder.run(raw.iter().chain(extra))
     };
     let unscaled = ["--normalize", "none", "--clip", "1e12"];
@@ -119,7 +119,8 @@ fn a_fixed_dimension_does_not_swamp_the_others() {
         .map(|row| format!("{},{}\n", row[0], row[2]))
         .collect();
     folder.write("alone.csv", format!("signals_0,decisions_0\n{}", lines.concat()));
-    let alone = ["fit", "alone.csv", "-k", "1e-4", "--bounds=-0.001,0.001", "--json", "-o", "a.argwhy"];
+    let alone =
+        ["fit", "alone.csv", "-k", "1e-4", "--bounds=-0.001,0.001", "--json", "-o", "a.argwhy"];
     let alone = folder.run(alone).exits(0).json();
     for key in ["primal", "dual"] {
         let (a, b) = (fitted[key].as_f64().unwrap(), alone[key].as_f64().unwrap());
@@ -128,7 +129,10 @@ fn a_fixed_dimension_does_not_swamp_the_others() {
     for solver in ["newton", "sso"] {
         let more = ["--solver", solver];
         let fitted = folder.run(fit.iter().chain(&both).chain(&more)).exits(0).json();
-        assert!(fitted["gap"].as_f64() <= Some(2e-6 * alone["primal"].as_f64().unwrap()), "{fitted}");
+        assert!(
+            fitted["gap"].as_f64() <= Some(2e-6 * alone["primal"].as_f64().unwrap()),
+            "{fitted}"
+        );
     }
 }
 

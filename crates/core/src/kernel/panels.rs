@@ -63,12 +63,9 @@ impl Packing {
     }
 
     /// What the packed numbers of a sample would be before they are rounded to a precision.
-    pub(super) fn packed<'a>(
-        &'a self,
-        features: ArrayView1<'a, f64>,
-    ) -> impl Iterator<Item = f64> + 'a {
+    pub(super) fn packed<'a>(&'a self, features: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         let affine = self.centre.iter().zip(&self.scale);
-        features.into_iter().zip(affine).map(|(z, (c, scale))| (z - c) * scale)
+        features.iter().zip(affine).map(|(z, (c, scale))| (z - c) * scale)
     }
 
     fn n_features(&self) -> usize {
@@ -114,8 +111,9 @@ impl Packing {
             return T::default();
         }
         let mut half_norm = 0.0;
-        for (k, packed) in self.packed(features).enumerate() {
-            let packed = T::from_f64(packed);
+        let affine = self.centre.iter().zip(&self.scale);
+        for (k, (z, (c, scale))) in features.iter().zip(affine).enumerate() {
+            let packed = T::from_f64((z - c) * scale);
             half_norm += 0.5 * packed.to_f64() * packed.to_f64();
             out[k * stride] = packed;
         }

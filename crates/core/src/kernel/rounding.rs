@@ -17,7 +17,7 @@ use super::finish::Finish;
 use super::panels::Packing;
 use super::recipe::{Leaf, Node, Operation, Recipe};
 use super::tile::Pairing;
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::ArrayView2;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
 
@@ -43,8 +43,14 @@ impl Rounded {
     /// `accuracy`: what a kernel value may be off by on average before differences are taken.
     pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: f64) -> Self {
         let of = |recipe: &Recipe| -> Vec<Entry> {
-            let rows: Vec<ArrayView1<'_, f64>> = features.rows().into_iter().collect();
-            rows.into_par_iter().map(|row| recipe.root.entry(&recipe.leaves, row)).collect()
+            let features = features.as_standard_layout();
+            let rows = features.as_slice().expect("in standard layout");
+            let rows = rows.par_chunks(features.ncols().max(1)).with_min_len(64);
+            let mut entries: Vec<Entry> =
+                rows.map(|row| recipe.root.entry(&recipe.leaves, row)).collect();
+            // Without features all samples are the same.
+            entries.resize_with(features.nrows(), || recipe.root.entry(&recipe.leaves, &[]));
+            entries
         };
         let mean = |entries: &[Entry]| {
             UNIT * entries.iter().map(|e| e.squared).sum::<f64>() / entries.len().max(1) as f64
@@ -83,7 +89,7 @@ struct Entry {
 }
 
 impl Node {
-    fn entry(&self, leaves: &[Leaf], row: ArrayView1<'_, f64>) -> Entry {
+    fn entry(&self, leaves: &[Leaf], row: &[f64]) -> Entry {
         let parts = |parts: &[Self]| -> Vec<Entry> {
             parts.iter().map(|part| part.entry(leaves, row)).collect()
         };
@@ -111,8 +117,7 @@ impl Node {
                     let rest = parts.iter().enumerate().filter(|(other, _)| *other != at);
                     rest.map(|(_, e)| e.diagonal).product()
                 };
-                let own: f64 =
-                    parts.iter().enumerate().map(|(at, e)| e.squared * others(at)).sum();
+                let own: f64 = parts.iter().enumerate().map(|(at, e)| e.squared * others(at)).sum();
                 // What two errors have in common is of second order; twice the first covers it.
                 let squared = 2.0 * own + parts.len() as f64 * diagonal;
                 Entry { diagonal, squared, norm: norm(&parts) }
@@ -146,16 +151,14 @@ fn distance_squared(finish: Finish, d: f64, half: f64) -> f64 {
 }
 
 impl Packing {
-    fn entry(&self, row: ArrayView1<'_, f64>) -> Entry {
+    fn entry(&self, row: &[f64]) -> Entry {
         let d = row.len() as f64;
         let half: f64 = 0.5 * self.packed(row).map(|z| z * z).sum::<f64>();
         let length = || self.packed(row).map(f64::abs).sum::<f64>();
         let (slope, reach) = steepness(self.finish());
         let (diagonal, squared) = match self.pairing() {
             Pairing::Squared => (1.0, distance_squared(self.finish(), d, half)),
-            Pairing::Absolute => {
-                (1.0, 2.0 * slope * 5.0 * (1.0 + length()) + reach * d + FINISH)
-            }
+            Pairing::Absolute => (1.0, 2.0 * slope * 5.0 * (1.0 + length()) + reach * d + FINISH),
             Pairing::ScaledSquared => (1.0, reach * (d + 12.0) + FINISH),
             Pairing::ScaledAbsolute => (1.0, reach * (d + 8.0) + FINISH),
             Pairing::Inner => match self.finish() {
@@ -200,7 +203,8 @@ mod tests {
 
     #[test]
     fn one_sample_far_out_spoils_its_own_values_only() {
-        let mut features = Array2::from_shape_fn((50, 4), |(i, k)| ((i * 7 + k) as f64 * 0.4).sin());
+        let mut features =
+            Array2::from_shape_fn((50, 4), |(i, k)| ((i * 7 + k) as f64 * 0.4).sin());
         features.row_mut(7).fill(1e5);
         let envelope = rounded(&Kernel::Matern52 { gamma: 0.25 }, &features, 1.0).envelope(50);
         // What they are centred on moves with it, by a fiftieth.

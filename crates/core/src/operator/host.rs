@@ -1,8 +1,8 @@
 //! The kernel operator of this machine: its memory, its cores.
 
-use super::{KernelOperator, ORDINARY_ACCURACY};
 use super::kind::{OperatorKind, Precision};
 use super::tiles::Tiles;
+use super::{KernelOperator, ORDINARY_ACCURACY};
 use crate::error::Error;
 use crate::kernel::recipe::Recipe;
 use crate::kernel::rounding::Rounded;

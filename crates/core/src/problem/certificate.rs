@@ -285,7 +285,8 @@ impl Problem {
         let doubt = self.means(|at| {
             // The derivative of N·P in g_i, with α as it is.
             let size = (ridge * a[at] - 2.0 * (u[at] - y[at])).abs() + 2.0 * off[at];
-            let sums = ridge * (a[at] * g[at]).abs() + (u[at] - y[at]).abs() * (u[at].abs() + g[at].abs());
+            let sums =
+                ridge * (a[at] * g[at]).abs() + (u[at] - y[at]).abs() * (u[at].abs() + g[at].abs());
             size * off[at] + SUMS * sums
         });
         Rounding { gap, doubt }

@@ -90,8 +90,9 @@ impl Problem {
         decided: &'a Array2<f64>,
     ) -> impl Fn(usize) -> f64 + Sync + 'a {
         let (d, g, y) = (slice(apart), slice(desired), slice(decided));
-        let weighted = (!self.metric.is_identity())
-            .then(|| (self.theta_times(apart).into_owned(), self.theta_times(decided).into_owned()));
+        let weighted = (!self.metric.is_identity()).then(|| {
+            (self.theta_times(apart).into_owned(), self.theta_times(decided).into_owned())
+        });
         move |at| match &weighted {
             None => d[at] * d[at] + 2.0 * d[at] * (y[at] - g[at]),
             Some((td, ty)) => d[at] * slice(td)[at] + 2.0 * d[at] * (slice(ty)[at] - g[at]),
@@ -145,10 +146,7 @@ impl Problem {
         let groups = self.groups.members();
         // On general rows a response may be outside by rounding, and its share negative: that much is not known, and counts.
         let share = |group: &Vec<usize>, i: usize| group.iter().map(|j| terms(j * n + i)).sum();
-        groups
-            .iter()
-            .map(|group| sum_over(n, |i| f64::abs(share(group, i))) / self.total)
-            .collect()
+        groups.iter().map(|group| sum_over(n, |i| f64::abs(share(group, i))) / self.total).collect()
     }
 
     /// (1/N) Σ ℓ_i: how much better X(g_i) is than the expert's decision, by the objective of g.

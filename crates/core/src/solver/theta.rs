@@ -229,8 +229,7 @@ impl Learner<'_> {
             rescued_decisions: rescued,
             seconds: clock.seconds(),
         };
-        let theta =
-            LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier };
+        let theta = LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier };
         let certified = Certified { certificate, ..best.inner };
         Ok(Outcome { theta: Some(theta), ..Outcome::new(certified, status, effort) })
     }

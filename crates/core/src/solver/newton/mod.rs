@@ -73,8 +73,7 @@ pub(crate) fn solve_from(
 ) -> Result<Outcome, Error> {
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let parts =
-        Assembled::new(problem, operator, settings, seed, problem.ridge(), &mut clock)?;
+    let parts = Assembled::new(problem, operator, settings, seed, problem.ridge(), &mut clock)?;
     solve_with(problem, parts, settings, start, answer, &mut clock)
 }
 
@@ -196,7 +195,8 @@ impl Newton<'_> {
         if led_astray && self.answer == Answer::Coefficients {
             // Where rounding has led astray, nothing at all may be the better model.
             let nothing = Array2::zeros(problem.decisions().dim());
-            let nothing = problem.certify(self.parts.operator, problem.responses(nothing.view())?)?;
+            let nothing =
+                problem.certify(self.parts.operator, problem.responses(nothing.view())?)?;
             self.products += 1;
             if nothing.certificate.primal < certified.certificate.primal {
                 certified = nothing;

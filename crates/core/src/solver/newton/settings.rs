@@ -88,4 +88,3 @@ pub fn coupled_bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 
     let faces = 4 * n_samples as u64 * Face::bytes(decision_dim);
     arrays as u64 + faces + Coupled::bytes(n_samples, rank, decision_dim)
 }
-
