@@ -29,6 +29,8 @@ pub(crate) struct Face {
     pub(crate) rescued: bool,
     /// How far the decision's objective can be above the least, by rounding.
     pub(crate) doubt: f64,
+    /// Σ|ν| of the rows that hold it: what a unit beyond them would be worth at most.
+    pub(crate) price: f64,
 }
 
 impl Face {
@@ -44,6 +46,7 @@ impl Face {
             basis: solver.basis().to_vec(),
             rescued: solver.used_fallback(),
             doubt,
+            price: solver.multipliers().iter().map(|nu| nu.abs()).sum(),
         }
     }
 
@@ -91,11 +94,12 @@ impl Faces {
         }
     }
 
-    /// How far each decision's objective can be above the least, by rounding; nothing for boxes, whose decisions are exact.
-    pub(crate) fn doubts(&self) -> Vec<f64> {
+    /// How far each decision's objective can be above the least, by rounding, and what a unit beyond its limits is worth at most;
+    /// nothing for boxes, whose decisions are exact.
+    pub(crate) fn doubts(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Box(_) => Vec::new(),
-            Self::Polyhedral(faces) => faces.iter().map(|face| face.doubt).collect(),
+            Self::Polyhedral(faces) => faces.iter().map(|face| (face.doubt, face.price)).collect(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::polyhedra::Polyhedra;
 use super::prices::Prices;
 use crate::dataset::Constraints;
 use crate::error::Error;
-use crate::qp::{ActiveSet, Metric};
+use crate::qp::{ActiveSet, Metric, residual};
 use ndarray::{Array2, ArrayView1};
 
 /// A decision set for every sample.
@@ -98,6 +98,21 @@ impl SampleSets {
                 })
             }
         }
+    }
+
+    /// How far sample `i`'s `point` can be beyond a general row, to twice the digits of f64, and by what its own last places hide;
+    /// nothing for boxes.
+    pub(crate) fn beyond(&self, i: usize, point: ArrayView1<'_, f64>) -> f64 {
+        let Self::Polyhedra(polyhedra) = self else { return 0.0 };
+        let (set, u) = (polyhedra.at(i), point.to_vec());
+        let rows = set.rows.chunks(polyhedra.n).zip(set.limits).take(polyhedra.general).enumerate();
+        let over = rows.map(|(r, (row, limit))| {
+            let over = -residual(row, &u, *limit);
+            if r < set.equalities { over.abs() } else { over.max(0.0) }
+        });
+        let size: f64 = u.iter().map(|u| u.abs()).sum();
+        let hidden = if polyhedra.general > 0 { f64::EPSILON * size } else { 0.0 };
+        over.fold(0.0, f64::max) + hidden
     }
 
     /// Numbers held.

@@ -91,7 +91,7 @@ impl Problem {
         // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
         let snapped = &responses - y - &apart;
         let rounding =
-            self.rounding(operator, (&coefficients, &desired), &decided, &apart, &snapped)?;
+            self.rounding(operator, (&coefficients, &responses, &desired), &decided, &apart, &snapped)?;
         let objective = self.objective(&responses, &coefficients, &desired);
         let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
         Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
@@ -127,7 +127,7 @@ impl Problem {
         } else {
             let mut image = Array2::zeros(difference.dim());
             operator.exact().apply(difference.view(), image.view_mut())?;
-            let off = self.product_error(operator, &difference)?;
+            let off = Self::product_error(operator, &difference)?;
             let errors = self.squared_norms(&difference.mapv(f64::abs), &off);
             let terms = self.squared_norms(&difference, &image);
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
@@ -137,7 +137,7 @@ impl Problem {
         let primal = self.primals(&coefficients, &desired, y);
         let none = Array2::zeros(apart.dim());
         let rounding =
-            self.rounding(operator, (&coefficients, &desired), &decided, &apart, &none)?;
+            self.rounding(operator, (&coefficients, &responses, &desired), &decided, &apart, &none)?;
         let values = Values::below(primal, gap);
         // (Q) belongs to the responses.
         let objective = certified.certificate.objective;
@@ -205,14 +205,13 @@ impl Problem {
         let by_own = residuals.zip(distance).map(|(eta, d)| k * eta * (2.0 * d + eta));
         let own_rounding = self.groups.sum(by_own);
         let none = Array2::zeros(y.dim());
-        let mut rounding = self.rounding_of(&off, &none, &none, (desired, decided));
+        let mut rounding = self.rounding_of(&off, (&none, y), &none, (desired, decided));
         rounding.gap.iter_mut().zip(own_rounding).for_each(|(gap, own)| *gap += own);
         self.assemble(objective, Values::below(primal, gap), rounding)
     }
 
     /// How far each entry of an exact product with `v` can be off.
     fn product_error(
-        &self,
         operator: &dyn KernelOperator,
         v: &Array2<f64>,
     ) -> Result<Array2<f64>, Error> {
@@ -231,13 +230,13 @@ impl Problem {
     fn rounding(
         &self,
         operator: &dyn KernelOperator,
-        (coefficients, desired): (&Array2<f64>, &Array2<f64>),
+        (coefficients, responses, desired): (&Array2<f64>, &Array2<f64>, &Array2<f64>),
         decided: &Decided,
         apart: &Array2<f64>,
         snapped: &Array2<f64>,
     ) -> Result<Rounding, Error> {
-        let off = self.product_error(operator, coefficients)?;
-        let mut rounding = self.rounding_of(&off, coefficients, apart, (desired, decided));
+        let off = Self::product_error(operator, coefficients)?;
+        let mut rounding = self.rounding_of(&off, (coefficients, responses), apart, (desired, decided));
         // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K of that, by s_i ≤ r_i/√(3u).
         let r = operator.exact().rounding()?;
         let (n, ridge) = (self.n_samples(), self.ridge());
@@ -255,7 +254,7 @@ impl Problem {
     fn rounding_of(
         &self,
         off: &Array2<f64>,
-        coefficients: &Array2<f64>,
+        (coefficients, responses): (&Array2<f64>, &Array2<f64>),
         apart: &Array2<f64>,
         (desired, decided): (&Array2<f64>, &Decided),
     ) -> Rounding {
@@ -276,7 +275,10 @@ impl Problem {
                 let sum = sum_over(n, |i| {
                     let (off, apart) = (length(off, i), length(d, i));
                     let pull = length(g, i) + length(y, i);
-                    2.0 * off * (apart + off) + 16.0 * UNIT * apart * pull + doubts[i]
+                    let (doubt, price) = doubts[i];
+                    // Responses beyond a row by rounding would be worth that much less inside.
+                    let outside = price * self.sets.beyond(i, responses.column(i));
+                    2.0 * off * (apart + off) + 16.0 * UNIT * apart * pull + doubt + outside
                 });
                 sum / self.total
             });

@@ -20,6 +20,7 @@ mod farkas;
 mod metric;
 
 pub use active_set::ActiveSet;
+pub(crate) use active_set::residual;
 pub use metric::Metric;
 
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Arrays of a file: opened, with shapes known and nothing read, and as they were found.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD, IxDyn};
 
@@ -37,11 +37,11 @@ impl Found {
 }
 
 /// At least one row and one column.
-fn check_size(path: &PathBuf, key: &str, (rows, columns): (usize, usize)) -> Result<(), DataError> {
+fn check_size(path: &Path, key: &str, (rows, columns): (usize, usize)) -> Result<(), DataError> {
     if rows > 0 && columns > 0 {
         return Ok(());
     }
-    let (path, key) = (path.clone(), key.to_owned());
+    let (path, key) = (path.to_path_buf(), key.to_owned());
     Err(DataError::NoValues { path, key, rows, columns })
 }
 

@@ -30,7 +30,7 @@ const BLOCK: usize = 1 << 16;
 pub(super) struct Chunks<'a> {
     numbers: &'a Numbers,
     /// In the order of their places in the array.
-    chunks: Vec<Chunk>,
+    list: Vec<Chunk>,
     /// Sizes of a chunk along each axis.
     shape: Vec<usize>,
     shuffled: bool,
@@ -61,7 +61,7 @@ impl<'a> Chunks<'a> {
         chunks.sort_by(|a, b| a.offset.cmp(&b.offset));
         let file = File::open(origin.path).map_err(|error| unreadable(origin.path, error))?;
         let shape = shape.into_iter().map(|size| size as usize).collect();
-        Ok(Some(Self { numbers, chunks, shape, shuffled, deflated, file: Rc::new(file) }))
+        Ok(Some(Self { numbers, list: chunks, shape, shuffled, deflated, file: Rc::new(file) }))
     }
 
     /// Puts the kept ones of the first `rows` rows, which are rows `first..` of the whole array.
@@ -73,7 +73,7 @@ impl<'a> Chunks<'a> {
         sink: &mut Sink<'_>,
         origin: &Origin<'_>,
     ) -> Result<(), DataError> {
-        for chunk in &self.chunks {
+        for chunk in &self.list {
             let start = chunk.offset[0] as usize;
             let end = start.saturating_add(self.shape[0]).min(rows);
             let wanted = kept.parts(first + start.min(end)..first + end);

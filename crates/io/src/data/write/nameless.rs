@@ -24,7 +24,7 @@ pub(super) fn create(folder: &Path) -> Option<File> {
     }
     let mut options = OpenOptions::new();
     // As permissive as the umask lets any new file be.
-    options.read(true).write(true).mode(0o666).custom_flags(OFlags::TMPFILE.bits() as i32);
+    options.read(true).write(true).mode(0o666).custom_flags(OFlags::TMPFILE.bits().cast_signed());
     options.open(folder).ok()
 }
 
