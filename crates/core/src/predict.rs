@@ -234,12 +234,9 @@ impl Predictor {
             return self.decide_one(signal, Some((&sets, 0)), scratch, out);
         }
         self.desired_one(signal, scratch, out)?;
-        match set {
-            Some((sets, i)) => sets.decide_one(i, &mut scratch.solver, out),
-            None => {
-                self.set.project(out);
-                Ok(())
-            }
+        if let Some((sets, i)) = set { sets.decide_one(i, &mut scratch.solver, out) } else {
+            self.set.project(out);
+            Ok(())
         }
     }
 

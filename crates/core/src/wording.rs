@@ -54,20 +54,17 @@ impl Spelling {
         while let Some(open) = rest.find('{') {
             let (before, from) = rest.split_at(open);
             out.push_str(before);
-            match from.find('}').map(|close| (mark(&from[1..close]), close)) {
-                Some((Some((name, value)), close)) => {
-                    out.push_str(
-                        &value.map_or_else(
-                            || self.setting(name),
-                            |value| self.with_value(name, value),
-                        ),
-                    );
-                    rest = &from[close + 1..];
-                }
-                _ => {
-                    out.push('{');
-                    rest = &from[1..];
-                }
+            if let Some((Some((name, value)), close)) = from.find('}').map(|close| (mark(&from[1..close]), close)) {
+                out.push_str(
+                    &value.map_or_else(
+                        || self.setting(name),
+                        |value| self.with_value(name, value),
+                    ),
+                );
+                rest = &from[close + 1..];
+            } else {
+                out.push('{');
+                rest = &from[1..];
             }
         }
         out + rest

@@ -98,7 +98,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         weights: source.weights.clone(),
         ..DataRequest::default()
     };
-    let loaded = argwhy::load_for_fit(&args.data, &request, &settings, source.rows.as_ref())?;
+    let loaded = argwhy::load_for_fit(&args.data, &request, settings, source.rows.as_ref())?;
     let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?;

@@ -355,7 +355,7 @@ fn curves(story: &Story) -> Result<Section, CliError> {
          decisions. Both curves are drawn relative to the typical night.",
     );
     for curve in &CURVES {
-        section = section.figure(curve.draw(story, typical)?);
+        section = section.figure(curve.draw(story, &typical)?);
     }
     Ok(section)
 }
@@ -374,18 +374,18 @@ fn typical_night(shown: &[Night]) -> Night {
 }
 
 impl Curve {
-    fn draw(&self, story: &Story, typical: Night) -> Result<Figure, CliError> {
+    fn draw(&self, story: &Story, typical: &Night) -> Result<Figure, CliError> {
         let values: Vec<f64> = story.shown.iter().map(self.get).collect();
         let (lo, hi) = (quantile(values.clone(), TAIL), quantile(values, 1.0 - TAIL));
         let at: Vec<f64> =
             (0..POINTS).map(|i| lo + (hi - lo) * i as f64 / (POINTS - 1) as f64).collect();
         let with = |&value: &f64| {
-            let mut night = typical;
+            let mut night = *typical;
             (self.set)(&mut night, value);
             night
         };
         // The typical night last: both curves are relative to it.
-        let nights: Vec<Night> = at.iter().map(with).chain([typical]).collect();
+        let nights: Vec<Night> = at.iter().map(with).chain([*typical]).collect();
         let learned = story.learned_first_kwh(&nights)?.column(self.period).to_vec();
         let truth: Vec<f64> =
             nights.iter().map(|night| story.depot.first_kwh(night)[self.period]).collect();

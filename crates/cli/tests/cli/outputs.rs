@@ -4,6 +4,7 @@
 use crate::common::{Folder, says};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 const OLD: &str = "what was there before\n";
 
@@ -126,7 +127,7 @@ fn ablate_tells_data_sets_of_one_name_apart() {
     let mut traces: Vec<String> = fs::read_dir(folder.path("out"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".jsonl"))
+        .filter(|name| Path::new(name).extension().is_some_and(|e| e == "jsonl"))
         .collect();
     traces.sort();
     assert_eq!(traces.len(), 4, "{traces:?}");

@@ -114,6 +114,17 @@ pub fn check_finite(what: &'static str, values: ArrayView2<'_, f64>) -> Result<(
     }
 }
 
+/// The same weights in another unit, where their sums and products would leave the range of f64: only their ratios count.
+fn in_range(mut weights: Vec<f64>) -> Vec<f64> {
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    if largest > 0.0 && !(1e-100..=1e100).contains(&largest) {
+        // Twice, because 1/largest may leave the range itself; by a power of two, which rounds nothing.
+        let half = (-0.5 * largest.log2()).round().exp2();
+        weights.iter_mut().for_each(|w| *w = *w * half * half);
+    }
+    weights
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,15 +147,4 @@ mod tests {
             Err(Error::NotFinite { what: "decisions", row: 1, column: 0, .. })
         ));
     }
-}
-
-/// The same weights in another unit, where their sums and products would leave the range of f64: only their ratios count.
-fn in_range(mut weights: Vec<f64>) -> Vec<f64> {
-    let largest = weights.iter().copied().fold(0.0, f64::max);
-    if largest > 0.0 && !(1e-100..=1e100).contains(&largest) {
-        // Twice, because 1/largest may leave the range itself; by a power of two, which rounds nothing.
-        let half = (-0.5 * largest.log2()).round().exp2();
-        weights.iter_mut().for_each(|w| *w = *w * half * half);
-    }
-    weights
 }

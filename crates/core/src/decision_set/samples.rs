@@ -100,8 +100,7 @@ impl SampleSets {
         }
     }
 
-    /// How far sample `i`'s `point` can be beyond a general row, to twice the digits of f64, and by what its own last places hide;
-    /// nothing for boxes.
+    /// How far sample `i`'s `point` is beyond a general row, to twice the digits of f64; nothing for boxes.
     pub(crate) fn beyond(&self, i: usize, point: ArrayView1<'_, f64>) -> f64 {
         let Self::Polyhedra(polyhedra) = self else { return 0.0 };
         let (set, u) = (polyhedra.at(i), point.to_vec());
@@ -110,9 +109,7 @@ impl SampleSets {
             let over = -residual(row, &u, *limit);
             if r < set.equalities { over.abs() } else { over.max(0.0) }
         });
-        let size: f64 = u.iter().map(|u| u.abs()).sum();
-        let hidden = if polyhedra.general > 0 { f64::EPSILON * size } else { 0.0 };
-        over.fold(0.0, f64::max) + hidden
+        over.fold(0.0, f64::max)
     }
 
     /// Numbers held.

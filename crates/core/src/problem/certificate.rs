@@ -133,7 +133,9 @@ impl Problem {
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
         };
         let gap = self.gaps_apart(&apart, &desired, y);
-        let gap: Vec<f64> = gap.into_iter().zip(distances).map(|(gap, d)| gap + d).collect();
+        let hidden = self.hidden(&responses, &decided);
+        let gap: Vec<f64> =
+            gap.into_iter().zip(distances).zip(hidden).map(|((gap, d), h)| gap + d + h).collect();
         let primal = self.primals(&coefficients, &desired, y);
         let none = Array2::zeros(apart.dim());
         let rounding =
@@ -143,6 +145,15 @@ impl Problem {
         let objective = certified.certificate.objective;
         let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
         Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+    }
+
+    /// What the last places of unrounded responses may be worth where general rows hold them.
+    fn hidden(&self, responses: &Array2<f64>, decided: &Decided) -> Vec<f64> {
+        if self.sets.is_separate() {
+            return vec![0.0; self.groups.count()];
+        }
+        let (n, doubts) = (self.n_samples(), decided.faces.doubts());
+        self.means(|at| f64::EPSILON * doubts[at % n].1 * slice(responses)[at].abs())
     }
 
     /// (Q) at responses with coefficients of their own.

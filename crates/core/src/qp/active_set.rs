@@ -6,8 +6,9 @@ use super::dim::{Dim, Dynamic, Fixed, dot};
 use super::factor::Factor;
 use super::{Constraints, Metric, QpError, fallback, farkas};
 
-/// How far a row may be exceeded, relative to the size of its terms and of its limit.
-const VIOLATION: f64 = 2e-14;
+/// How far a row may be exceeded, relative to the size of the point and of the row's limit. Less leaves problems unsolved whose rows
+/// are nearly dependent; [`ActiveSet::polish`] takes off what remains.
+const VIOLATION: f64 = 1e-13;
 
 /// Units in the last place, of a row's own terms, to which [`ActiveSet::polish`] meets it.
 const LAST_BITS: f64 = 4.0 * f64::EPSILON;
@@ -396,19 +397,11 @@ impl ActiveSet {
     fn most_exceeded(&self, dim: impl Dim, set: Constraints<'_>, violation: f64) -> Option<usize> {
         let n = dim.get();
         let point = &self.solution[..n];
-        // By the row's own terms: beside large entries of the point those of a row may be small.
-        let excess = |row: &[f64], limit: f64| {
-            let (mut level, mut size) = (0.0, limit.abs());
-            for (a, u) in row.iter().zip(point) {
-                let term = a * u;
-                level += term;
-                size += term.abs();
-            }
-            level - limit - violation * size
-        };
+        let size: f64 = point.iter().map(|u| u.abs()).sum();
+        let excess = |row: &[f64], limit: f64| dot(row, point) - limit - violation * limit.abs();
         let rows = set.rows.chunks_exact(n).zip(set.limits).enumerate().skip(set.equalities);
         // Selected by moves, not branches: which row is worst is not for a branch predictor to know.
-        let (mut worst, mut at) = (0.0, usize::MAX);
+        let (mut worst, mut at) = (violation * size, usize::MAX);
         if self.settled.is_empty() {
             for (i, (row, &limit)) in rows {
                 let over = excess(row, limit);
