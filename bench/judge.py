@@ -412,7 +412,8 @@ class Exact:
     # (b)
     def check_enclosure(self, verdict):
         said = self.fitted.certificate
-        slack = arb(1e-12) * max(abs(arb(said["primal"])), abs(arb(said["dual"])), self.zero.mid())
+        # P in doubles is rounded; argwhy widens its bounds from where that could be seen in nine digits.
+        slack = arb(1e-9) * max(abs(arb(said["primal"])), abs(arb(said["dual"])), self.zero.mid())
         slack += sum((part["off"] for part in self.parts), ZERO)
         if arb(said["dual"]) > self.upper + slack:
             verdict.fault("dual", f"{said['dual']:.17g} above P* {short(self.upper)}")
@@ -523,6 +524,9 @@ class Exact:
                 allowed = (own[i] * gap / self.k).max(ZERO).sqrt() + arb(1e-12) * sums
                 allowed += self._least(own[i], dims)
                 allowed += 16 * arb(ULP) * reach
+                if any(len(s.rows) for s in sets):
+                    # Rows that are nearly dependent hold a decision no better than this.
+                    allowed += arb(1e-8) * reach
                 if off > allowed * (1 + arb(1e-9)):
                     verdict.fault("prediction", f"{name} row {i}, dimensions {dims}: "
                                   f"{[float(v) for v in found]} is off by {short(off)}, allowed "
@@ -610,7 +614,8 @@ def membership(decision, limits):
         bare = at >= limits.equal and sorted(abs(float(a)) for a in row)[-1] == 1.0 and sum(
             a != 0 for a in row) == 1
         size = sum((abs(t) for t in terms), abs(arb(float(bound))))
-        if over > (ZERO if bare else 8 * arb(ULP) * size):
+        # Below the smallest normal number there are no ulps.
+        if over > (ZERO if bare else 8 * arb(ULP) * size + arb(1e-300)):
             ulps = float((over / size / arb(ULP)).mid()) if size > 0 else 0.0
             return f"row {at} of {len(limits.rows)} by {short(over)}, {ulps:.1f} ulps of its terms"
     return None

@@ -100,7 +100,9 @@ pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
     }
     FitSettings::from_table(&table).map_err(|error| {
         let (name, known) = (python_name(&error.name), error.known.iter());
-        PyValueError::new_err(if let Some(why) = &error.why { format!("{name}: {why}") } else {
+        PyValueError::new_err(if let Some(why) = &error.why {
+            format!("{name}: {why}")
+        } else {
             let known: Vec<String> = known.map(|name| python_name(name)).collect();
             TableError { name, known, ..error }.to_string()
         })

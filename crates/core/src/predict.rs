@@ -234,7 +234,9 @@ impl Predictor {
             return self.decide_one(signal, Some((&sets, 0)), scratch, out);
         }
         self.desired_one(signal, scratch, out)?;
-        if let Some((sets, i)) = set { sets.decide_one(i, &mut scratch.solver, out) } else {
+        if let Some((sets, i)) = set {
+            sets.decide_one(i, &mut scratch.solver, out)
+        } else {
             self.set.project(out);
             Ok(())
         }

@@ -54,12 +54,11 @@ impl Spelling {
         while let Some(open) = rest.find('{') {
             let (before, from) = rest.split_at(open);
             out.push_str(before);
-            if let Some((Some((name, value)), close)) = from.find('}').map(|close| (mark(&from[1..close]), close)) {
+            if let Some((Some((name, value)), close)) =
+                from.find('}').map(|close| (mark(&from[1..close]), close))
+            {
                 out.push_str(
-                    &value.map_or_else(
-                        || self.setting(name),
-                        |value| self.with_value(name, value),
-                    ),
+                    &value.map_or_else(|| self.setting(name), |value| self.with_value(name, value)),
                 );
                 rest = &from[close + 1..];
             } else {

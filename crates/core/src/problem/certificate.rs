@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 const UNIT: f64 = f64::EPSILON / 2.0;
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
 const VISIBLE: f64 = 1e-9;
+/// Relative doubt about P from which on it counts whatever the gap.
+const CLEAR: f64 = 1e-6;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
 const SUMS: f64 = 1e-12;
 
@@ -90,8 +92,13 @@ impl Problem {
         let values = Values::below(primal, self.gaps_apart(&apart, &desired, y));
         // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
         let snapped = &responses - y - &apart;
-        let rounding =
-            self.rounding(operator, (&coefficients, &responses, &desired), &decided, &apart, &snapped)?;
+        let rounding = self.rounding(
+            operator,
+            (&coefficients, &responses, &desired),
+            &decided,
+            &apart,
+            &snapped,
+        )?;
         let objective = self.objective(&responses, &coefficients, &desired);
         let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
         Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
@@ -138,8 +145,13 @@ impl Problem {
             gap.into_iter().zip(distances).zip(hidden).map(|((gap, d), h)| gap + d + h).collect();
         let primal = self.primals(&coefficients, &desired, y);
         let none = Array2::zeros(apart.dim());
-        let rounding =
-            self.rounding(operator, (&coefficients, &responses, &desired), &decided, &apart, &none)?;
+        let rounding = self.rounding(
+            operator,
+            (&coefficients, &responses, &desired),
+            &decided,
+            &apart,
+            &none,
+        )?;
         let values = Values::below(primal, gap);
         // (Q) belongs to the responses.
         let objective = certified.certificate.objective;
@@ -222,10 +234,7 @@ impl Problem {
     }
 
     /// How far each entry of an exact product with `v` can be off.
-    fn product_error(
-        operator: &dyn KernelOperator,
-        v: &Array2<f64>,
-    ) -> Result<Array2<f64>, Error> {
+    fn product_error(operator: &dyn KernelOperator, v: &Array2<f64>) -> Result<Array2<f64>, Error> {
         let r = operator.exact().rounding()?;
         let n = v.ncols();
         let mut off = Array2::zeros(v.dim());
@@ -247,7 +256,8 @@ impl Problem {
         snapped: &Array2<f64>,
     ) -> Result<Rounding, Error> {
         let off = Self::product_error(operator, coefficients)?;
-        let mut rounding = self.rounding_of(&off, (coefficients, responses), apart, (desired, decided));
+        let mut rounding =
+            self.rounding_of(&off, (coefficients, responses), apart, (desired, decided));
         // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K of that, by s_i ≤ r_i/√(3u).
         let r = operator.exact().rounding()?;
         let (n, ridge) = (self.n_samples(), self.ridge());
@@ -326,7 +336,8 @@ impl Problem {
         let scales = self.scales(&values)?;
         let (bound, relative_rounding) =
             (rounding.gap.iter().sum::<f64>(), relative(&rounding.gap, &scales));
-        let visible = 2.0 * bound >= gap && relative_rounding > VISIBLE;
+        let visible = (2.0 * bound >= gap && relative_rounding > VISIBLE)
+            || relative(&values.doubt, &scales) > CLEAR;
         let doubt: f64 = if visible { values.doubt.iter().sum() } else { 0.0 };
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let certificate = Certificate {
