@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,7 @@ import pytest
 from argwhy import datasets
 from argwhy.errors import DataError
 
-from conftest import ROOT
-
+ROOT = Path(__file__).parents[2]
 SEEDS = 24
 
 

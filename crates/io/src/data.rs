@@ -30,7 +30,7 @@ use ndarray::Array2;
 
 use crate::budget::{Budget, Meter};
 use crate::error::DataError;
-use array::{Arrays, Found, Listing};
+use array::{Arrays, Found, Listing, RowsOf};
 use format::Format;
 use kept::Kept;
 use origin::Origin;
@@ -208,7 +208,7 @@ fn assemble(
     let place = |row: usize| places.as_ref().map_or(row, |places| places[row]);
     signals.check(place)?;
     decisions.as_ref().map(|decisions| decisions.check(place)).transpose()?;
-    let weights = weights.map(|weights| weights_of(path, weights, &kept)).transpose()?;
+    let weights = weights.map(|(found, of)| weights_of(path, found, of, &kept)).transpose()?;
     let constraints = if request.wants_constraints() {
         let decision_dim = decisions.as_ref().map(|found| found.values.ncols());
         let sizes = (&kept, decision_dim.or(request.decision_dim));
@@ -230,20 +230,24 @@ fn assemble(
 }
 
 /// One weight a sample, finite and not negative, of the rows that are kept.
-fn weights_of(path: &Path, found: Found, kept: &Kept) -> Result<Vec<f64>, DataError> {
-    found.check(|row| row)?;
+fn weights_of(path: &Path, found: Found, of: RowsOf, kept: &Kept) -> Result<Vec<f64>, DataError> {
+    let places = kept.places();
+    let is_kept = of == RowsOf::Kept;
+    let place = |row: usize| places.as_ref().filter(|_| is_kept).map_or(row, |places| places[row]);
+    found.check(place)?;
     let shape = found.values.dim();
     let values = found.values.into_raw_vec_and_offset().0;
-    let (path, key, n_samples) = (path.to_path_buf(), found.key, kept.n_rows());
+    let n_samples = if is_kept { kept.len() } else { kept.n_rows() };
+    let (path, key) = (path.to_path_buf(), found.key);
     if shape != (n_samples, 1) && shape != (1, n_samples) {
         let shape = vec![shape.0 as u64, shape.1 as u64];
         return Err(DataError::WeightCount { path, key, shape, n_samples });
     }
     if let Some(row) = values.iter().position(|weight| *weight < 0.0) {
-        return Err(DataError::Weight { path, key, row, value: values[row] });
+        return Err(DataError::Weight { path, key, row: place(row), value: values[row] });
     }
-    Ok(match kept.places() {
-        Some(places) => places.into_iter().map(|row| values[row]).collect(),
-        None => values,
+    Ok(match places {
+        Some(places) if !is_kept => places.into_iter().map(|row| values[row]).collect(),
+        _ => values,
     })
 }

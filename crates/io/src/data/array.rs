@@ -58,7 +58,8 @@ pub(super) struct Tensor {
 pub(super) struct Arrays {
     pub signals: Found,
     pub decisions: Option<Found>,
-    pub weights: Option<Found>,
+    /// Of all rows of the file, or of those kept alone.
+    pub weights: Option<(Found, RowsOf)>,
     pub tensors: Vec<Tensor>,
     /// The rows of the file that signals, decisions and the tensors' own rows are.
     pub kept: Kept,
@@ -66,6 +67,13 @@ pub(super) struct Arrays {
     pub keys: Vec<String>,
     /// Keys of constraints that nobody asked for.
     pub unread: Vec<&'static str>,
+}
+
+/// Which rows an array has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RowsOf {
+    File,
+    Kept,
 }
 
 /// An array in a file, ready to be read.
@@ -196,6 +204,7 @@ impl<'a> Listing<'a> {
             tensors.push(opened.read_tensor(key, &kept, origin)?);
         }
         let (keys, unread) = (self.keys, self.unread);
+        let weights = weights.map(|found| (found, RowsOf::File));
         Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread })
     }
 

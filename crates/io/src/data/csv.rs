@@ -16,7 +16,7 @@ use ::csv::{ByteRecord, Reader, ReaderBuilder};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
 use super::DataRequest;
-use super::array::{Arrays, Found, Tensor};
+use super::array::{Arrays, Found, RowsOf, Tensor};
 use super::format::unreadable;
 use super::kept::Kept;
 use super::keys;
@@ -147,6 +147,7 @@ impl<'a> Table<'a> {
         let signals = found.next().ok_or_else(|| origin.corrupt("it has no signals"))?;
         let decisions = if self.has_decisions { found.next() } else { None };
         let weights = if self.has_weights { found.next() } else { None };
+        let weights = weights.map(|found| (found, RowsOf::Kept));
         let (keys, unread) = (self.keys, self.unread);
         Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread })
     }
