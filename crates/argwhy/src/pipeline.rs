@@ -12,7 +12,7 @@ use argwhy_core::model::Parts;
 use argwhy_core::operator::accuracy_for;
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, Status, path, primal, sso, theta,
+    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, path, primal, sso, theta,
 };
 use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
@@ -376,21 +376,7 @@ impl Fit {
 
     /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
     pub fn verdict(&self) -> Worded<'static> {
-        let certificate = self.outcome.certified.certificate;
-        Worded(match self.outcome.status {
-            // Half of the gap or more is what rounding may hide.
-            Status::Stalled if 2.0 * certificate.rounding >= certificate.gap => {
-                "stalled: rounding in double precision may hide a gap of this size (normalise the signals, or try a smaller \
-                 {gamma}, a larger {regularization} or {tol})"
-            }
-            Status::Solved => "solved",
-            Status::MaxIterations => "stopped at the step limit (raise {max_iterations})",
-            Status::TimeLimit => "stopped at the time limit (raise {time_limit})",
-            Status::Interrupted => "interrupted",
-            Status::Stalled => {
-                "stalled: no step closes the gap further (try a larger {tol} or {regularization})"
-            }
-        })
+        self.model.record.verdict()
     }
 
     /// The settings of the fit.

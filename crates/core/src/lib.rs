@@ -4,11 +4,13 @@
 //! recovers the objective as a kernel model, proves how close to optimal the model is, and decides like the expert.
 //! The modules stand in the order data passes through them, and each imports only from those above it:
 //!
-//! [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] →
+//! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] →
 //! [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`backend`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel Inverse Optimization"
 //! (NeurIPS 2024); what was derived for this project is in `docs/book`.
+
+pub mod wording;
 
 pub mod error;
 pub mod random;
@@ -40,8 +42,6 @@ pub mod predict;
 pub mod backend;
 
 pub mod metrics;
-
-pub mod wording;
 
 pub use backend::Backend;
 pub use dataset::{Constraints, Dataset};

@@ -8,6 +8,7 @@ use crate::problem::{Certificate, Problem};
 use crate::qp::Metric;
 pub use crate::solver::LearnedTheta;
 use crate::solver::{Outcome, Status};
+use crate::wording::Worded;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,27 @@ pub struct FitRecord {
     pub seconds: f64,
     /// Highest resident memory of the process that fitted, where the system tells.
     pub peak_memory_bytes: Option<u64>,
+}
+
+impl FitRecord {
+    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
+    pub fn verdict(&self) -> Worded<'static> {
+        let certificate = self.certificate;
+        Worded(match self.status {
+            // Half of the gap or more is what rounding may hide.
+            Status::Stalled if 2.0 * certificate.rounding >= certificate.gap => {
+                "stalled: rounding in double precision may hide a gap of this size (normalise the signals, or try a smaller \
+                 {gamma}, a larger {regularization} or {tol})"
+            }
+            Status::Solved => "solved",
+            Status::MaxIterations => "stopped at the step limit (raise {max_iterations})",
+            Status::TimeLimit => "stopped at the time limit (raise {time_limit})",
+            Status::Interrupted => "interrupted",
+            Status::Stalled => {
+                "stalled: no step closes the gap further (try a larger {tol} or {regularization})"
+            }
+        })
+    }
 }
 
 impl Model {

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(Serialize)]
 pub struct FitResult {
     status: Status,
+    /// Why it stopped short, and what to change; none where it is solved.
+    reason: Option<String>,
     n_samples: usize,
     decision_dim: usize,
     feature_dim: usize,
@@ -27,6 +29,7 @@ pub struct FitResult {
     dual: f64,
     gap: f64,
     relative_gap: f64,
+    rounding: f64,
     regularization: f64,
     iterations: usize,
     kernel_products: usize,
@@ -46,6 +49,7 @@ impl FitResult {
         let (record, certificate) = (&model.record, model.record.certificate);
         Self {
             status: record.status,
+            reason: (record.status != Status::Solved).then(|| format!("{:#}", record.verdict())),
             n_samples: record.n_samples,
             decision_dim: model.decision_dim(),
             feature_dim: model.features.n_features(),
@@ -54,6 +58,7 @@ impl FitResult {
             dual: certificate.dual,
             gap: certificate.gap,
             relative_gap: certificate.relative_gap,
+            rounding: certificate.rounding,
             regularization: record.regularization,
             iterations: record.iterations,
             kernel_products: record.kernel_products,
