@@ -69,6 +69,8 @@ pub struct Problem {
 
 /// Relative to the largest decision of a dimension, a step below this may be rounding.
 const ROUNDING: f64 = 1e-12;
+/// λ from which on a coefficient of a last place over λ is none.
+const HARMLESS: f64 = 1e-6;
 
 /// X(g) for every sample, and the faces of the sets it lies on.
 #[derive(Clone, Debug)]
@@ -349,8 +351,11 @@ impl Problem {
     /// Whether a response `step` away from sample `i`'s decision is that decision up to rounding, which counts where a limit holds
     /// it. Inside the limits a coefficient is as good as it is small: with a tiny λ all of them stand for tiny steps.
     fn is_negligible(&self, j: usize, i: usize, step: f64) -> bool {
+        let decision = self.decisions.column(i);
         step.abs() <= ROUNDING * self.largest[j]
-            && self.sets.is_on_limit(j, i, self.decisions.column(i), ROUNDING * self.largest[j])
+            && self.sets.is_on_limit(j, i, decision, ROUNDING * self.largest[j])
+            // A decision that was kept beyond its limits, if by a last place, costs its distance over λ.
+            && (self.ridge() >= HARMLESS || self.sets.beyond(i, decision) == 0.0)
     }
 
     /// Coefficients whose effect on a response is rounding become zero, as those of [`responses`](Self::responses) are.

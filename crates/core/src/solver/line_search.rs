@@ -108,6 +108,10 @@ pub(crate) fn least(
     }
     let mut low = start / (shape.ridge * shape.curvature + shape.image);
     let mut high = start / (shape.ridge * shape.curvature);
+    if low.is_nan() || high.is_nan() || low > high {
+        // Numbers beyond the range of f64 have no minimum to be found.
+        return Ok(Least::Uphill);
+    }
     let mut t = 1.0_f64.clamp(low, high);
     let mut here = if t == 1.0 { full } else { trial(t)? };
     for _ in 0..60 {
