@@ -262,7 +262,11 @@ impl Problem {
         let r = operator.exact().rounding()?;
         let (n, ridge) = (self.n_samples(), self.ridge());
         let rows = coefficients.rows().into_iter().zip(snapped.rows()).map(|(a, snapped)| {
-            let size = |i: usize| 8.0 * UNIT * a[i].abs() + snapped[i].abs() / ridge;
+            let size = |i: usize| {
+                // A response beyond a row by rounding stands for one inside, whose α differs by the distance over λ.
+                let moved = snapped[i].abs() + 2.0 * self.sets.beyond(i, responses.column(i));
+                8.0 * UNIT * a[i].abs() + moved / ridge
+            };
             let sum = sum_over(n, |i| r[i] * size(i));
             self.regularization * sum * sum / (3.0 * UNIT)
         });
