@@ -106,7 +106,7 @@ def main():
         return int(bool(verdict.faults))
     faults, notes, outcomes = Counter(), Counter(), Counter()
     started, bad, done = time.monotonic(), 0, 0
-    out = asked.out.open("a") if asked.out else None
+    out = asked.out.open("w") if asked.out else None
     seeds = range(asked.start, asked.start + asked.count)
     for verdict in attack_all(seeds, asked.largest, asked.jobs):
         done += 1

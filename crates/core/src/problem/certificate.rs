@@ -220,9 +220,11 @@ impl Problem {
         let (n, units) = (self.n_samples(), (weights.ncols() + 4) as f64 * UNIT);
         let sizes: Vec<f64> = rows(weights).into_iter().map(f64::sqrt).collect();
         let off = Array2::from_shape_fn(y.dim(), |(j, i)| units * sizes[j] * lengths[i]);
+        // Responses beyond a row by rounding stand for ones inside.
+        let outside = sum_over(n, |i| 2.0 * self.sets.beyond(i, y.column(i)) * lengths[i]);
         let residuals = self.decisions.rows().into_iter().zip(y.rows()).map(|(u, x)| {
-            sum_over(n, |i| (u[i] - x[i]).abs() * lengths[i]) * UNIT * (chain + 8) as f64
-                / self.ridge()
+            let summed = sum_over(n, |i| (u[i] - x[i]).abs() * lengths[i]);
+            (summed * UNIT * (chain + 8) as f64 + outside) / self.ridge()
         });
         let distance = rows(&(weights - own)).into_iter().map(f64::sqrt);
         let by_own = residuals.zip(distance).map(|(eta, d)| k * eta * (2.0 * d + eta));
