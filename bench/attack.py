@@ -4,14 +4,14 @@
     target/python-venv/bin/python bench/attack.py --count 20000 --jobs 2 [--out findings.jsonl]
     target/python-venv/bin/python bench/attack.py --seed 123 [--write case.npz]    one, in full
 
-Draws problems (``draw``), fits them by the installed package, and judges every claim (``judge``, with
-``exact`` for the mathematics). Needs python-flint beside the package: `python/test --install` brings
-both. Exit status 1 where anything is false.
+Draws problems (``draw``), fits them by the installed package, and judges every claim (``judge``,
+with ``exact`` for the mathematics). Needs python-flint beside the package: `python/test --install`
+brings both. Exit status 1 where anything is false.
 
 Classes of faults: `gap` (the true gap is larger than claimed), `dual` and `primal` (they do not
 enclose the optimum), `not solved` (status "solved", but a group of dimensions is not, by the
-tolerance), `prediction` (further from the exact one than its bound), `outside` (of its set),
-`not finite`, `exception`, `false refusal`. Notes are no faults: `refused`, `weak` (stopped short where
+tolerance), `prediction` (further from the exact one than its bound), `outside` (of its set), `not
+finite`, `exception`, `false refusal`. Notes are no faults: `refused`, `weak` (stopped short where
 one factorisation in doubles would have done), `worse than nothing` (stopped short at a P above that
 of the model without coefficients), `modest` (stopped short, but good), `undecided`.
 """

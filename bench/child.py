@@ -55,8 +55,8 @@ class Runner:
             # Not process.kill: it might collect the child, and with it the memory it took.
             alarm = threading.Timer(patience or LONGEST, os.kill, (process.pid, signal.SIGKILL))
             alarm.start()
-            # wait4 reports this child alone. Its ru_maxrss starts from the parent's size at the time of exec, which is why
-            # this parent imports nothing large.
+            # wait4 reports this child alone. Its ru_maxrss starts from the parent's size at the
+            # time of exec, which is why this parent imports nothing large.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - started
             alarm.cancel()

@@ -1,8 +1,8 @@
 """One fit, and what is true about it: does the certificate hold, do the decisions?
 
 ``judge(problem)`` fits by the Python package (a path by the command) and compares all it claims
-with ``exact``. A claim that fails is a fault with a class of its own; where a fit stops short although a
-plain factorisation in double precision would have done, it is weak, which is no fault.
+with ``exact``. A claim that fails is a fault with a class of its own; where a fit stops short
+although a plain factorisation in double precision would have done, it is weak, which is no fault.
 """
 
 from __future__ import annotations
@@ -412,7 +412,8 @@ class Exact:
     # (b)
     def check_enclosure(self, verdict):
         said = self.fitted.certificate
-        # P in doubles is rounded; argwhy widens its bounds from where that could be seen in nine digits.
+        # P in doubles is rounded; argwhy widens its bounds from where that could be seen in nine
+        # digits.
         slack = arb(1e-9) * max(abs(arb(said["primal"])), abs(arb(said["dual"])), self.zero.mid())
         slack += sum((part["off"] for part in self.parts), ZERO)
         if arb(said["dual"]) > self.upper + slack:
@@ -437,7 +438,8 @@ class Exact:
         missed = []
         for part in self.parts:
             scale = abs(part["primal"]).max(abs(part["upper"])).max(FLOOR * part["zero"])
-            # Where limits alone explain all but the last places, those of the decisions are what is left.
+            # Where limits alone explain all but the last places, those of the decisions are what is
+            # left.
             square = self.mean_square(part["dims"])
             if abs(part["zero"]) <= arb(1e-14) * square:
                 scale = scale.max(square)

@@ -2,14 +2,15 @@
 
     python bench/memory.py --argwhy target/release/argwhy --runs 1000 --seed 0
 
-Draws a reader (npz stored or deflated, a folder of npy, csv, HDF5 in one piece, in chunks, with gzip and shuffle, in one
-chunk), sizes, rows, a solver, decision sets, threads and a limit near the least that is possible; runs `argwhy fit` with it;
-reads the peak of the process's resident memory from the kernel (wait4); and lists every run whose peak was above its
-limit, or whose exit status was neither 0, 1 nor a refusal that names memory. Refused runs have to keep the limit too, down
-to what the program takes when it does nothing (--floor).
+Draws a reader (npz stored or deflated, a folder of npy, csv, HDF5 in one piece, in chunks, with
+gzip and shuffle, in one chunk), sizes, rows, a solver, decision sets, threads and a limit near the
+least that is possible; runs `argwhy fit` with it; reads the peak of the process's resident memory
+from the kernel (wait4); and lists every run whose peak was above its limit, or whose exit status
+was neither 0, 1 nor a refusal that names memory. Refused runs have to keep the limit too, down to
+what the program takes when it does nothing (--floor).
 
-Needs Python 3.10, NumPy and, for HDF5, h5py (without it those readers are left out and the script says so). Linux.
-Exit status: 0 where nothing was violated, else 1.
+Needs Python 3.10, NumPy and, for HDF5, h5py (without it those readers are left out and the script
+says so). Linux. Exit status: 0 where nothing was violated, else 1.
 """
 
 from __future__ import annotations
@@ -199,14 +200,13 @@ def run(parts: list[str], seconds: float) -> Run:
     return Run(status, peak, text)
 
 
-# posix_spawn lets the child begin without a copy of its parent; without NumPy the parent is small anyway.
+# posix_spawn lets the child begin without a copy of its parent; without NumPy the parent is small
+# anyway.
 STARTER = """
-import os, signal, sys
-devnull = os.open(os.devnull, os.O_WRONLY)
-pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, devnull, 1)])
+import os, signal, sys devnull = os.open(os.devnull, os.O_WRONLY) pid = os.posix_spawn(sys.argv[2],
+sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, devnull, 1)])
 signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
-signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
-_, status, usage = os.wait4(pid, 0)
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1])) _, status, usage = os.wait4(pid, 0)
 print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 """
 
@@ -249,7 +249,8 @@ def judge(c: Configuration, argwhy: str, floor: int, seconds: float) -> dict[str
             named = 64 * MIB
         done = check(int(named * c.factor))
         if c.factor >= 1 and done.status == 2:
-            # Constraints are known exactly only once they are read: then it has to name the limit anew, and keep it.
+            # Constraints are known exactly only once they are read: then it has to name the limit
+            # anew, and keep it.
             again = least(done.errors)
             done = check(again) if again else done
             if done.status == 2:

@@ -137,7 +137,8 @@ class Plan:
             if self.synthetic is None:
                 n_rows, path = self.sizes.growth[-1], self.work / "synthetic-large.npz"
                 required(self.runner.run([self.python, self.peers / "synthetic.py", path, "--rows", n_rows]))
-                # Harder than a robot's signals, which fill fewer dimensions: with 1e-6 ten times the products.
+                # Harder than a robot's signals, which fill fewer dimensions: with 1e-6 ten times
+                # the products.
                 self.synthetic = Data(path, n_rows, 1e-4, f"synthetic, {n_rows} rows")
             data = self.synthetic
         return data

@@ -1,7 +1,8 @@
 """What the Python layer costs: `target/python-venv/bin/python bench/python.py [COMMAND] [--n 5000]`.
 
-Prints one Markdown table. The package in the virtual environment and the command should come from the same profile; for
-figures that matter both from a release build (`maturin develop --release`, `cargo build --release`).
+Prints one Markdown table. The package in the virtual environment and the command should come from
+the same profile; for figures that matter both from a release build (`maturin develop --release`,
+`cargo build --release`).
 """
 
 from __future__ import annotations

@@ -3,10 +3,12 @@
 
     python bench/rollout.py DIR --out OUT [--tasks hopper walker2d] [--rows 50000] [--seed 0]
 
-Needs `pip install 'gymnasium[mujoco]' numpy`. DIR holds the policies, teachers/NAME.npz (NAMES below): W0, b0, ... the layers of
-a relu network, Wls, bls the head for the logarithm of the standard deviation, log_std_clip its range; actions are tanh of a normal draw.
-OUT receives TASK-medium-expert.npz (observations, actions, rewards, terminals, timeouts) and README, which says how good each
-half is. Every episode has its own seed; the last bits, and with them whole episodes, depend on the releases of NumPy and MuJoCo.
+Needs `pip install 'gymnasium[mujoco]' numpy`. DIR holds the policies, teachers/NAME.npz (NAMES
+below): W0, b0, ... the layers of a relu network, Wls, bls the head for the logarithm of the
+standard deviation, log_std_clip its range; actions are tanh of a normal draw. OUT receives
+TASK-medium-expert.npz (observations, actions, rewards, terminals, timeouts) and README, which says
+how good each half is. Every episode has its own seed; the last bits, and with them whole episodes,
+depend on the releases of NumPy and MuJoCo.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python bench/same_models.py --before OLD/argwhy --after NEW/argwhy
 
-Needs NumPy. Prints for each fit whether the arrays of both models are equal to the bit, and where they are not by how much
-coefficients differ, relative to the largest; exits with 1 if any differ.
+Needs NumPy. Prints for each fit whether the arrays of both models are equal to the bit, and where
+they are not by how much coefficients differ, relative to the largest; exits with 1 if any differ.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Choosing k and the kernel by cross-validation
 #
-# Two choices decide how well a model carries over to new situations: the regularization k (how simple the objective has to be) and the
-# kernel (what "similar situations" means). `KernelInverseOptimizer` is a scikit-learn estimator, so that scikit-learn's search
-# makes them. The expert is the bundled pilot of a quadrotor.
+# Two choices decide how well a model carries over to new situations: the regularization k (how
+# simple the objective has to be) and the kernel (what "similar situations" means).
+# `KernelInverseOptimizer` is a scikit-learn estimator, so that scikit-learn's search makes them.
+# The expert is the bundled pilot of a quadrotor.
 
 # %%
 import os
@@ -23,9 +24,9 @@ print(f"{ROWS} decisions to learn from, {len(new_signals)} to judge by")
 # %% [markdown]
 # ## The search
 #
-# Decisions of one flight resemble each other. If some of them were trained on and others judged by, memorising would look like
-# understanding: whole stretches of a flight are held out together. One thread a fit, and one fit a core: `n_jobs=-1`
-# runs the folds beside each other.
+# Decisions of one flight resemble each other. If some of them were trained on and others judged by,
+# memorising would look like understanding: whole stretches of a flight are held out together. One
+# thread a fit, and one fit a core: `n_jobs=-1` runs the folds beside each other.
 
 # %%
 stretches = np.arange(ROWS) // 50
@@ -52,15 +53,15 @@ for k in search.param_grid["regularization"]:
     print(f"{k:<10.0e}" + "".join(f"{table[kernel, k]:10.4f}" for kernel in kernels))
 print(f"\nbest: {search.best_params_}")
 
-# %% [markdown]
-# A pilot who plans with a linear model of the vehicle wants something close to linear in the state: with few flights to learn from the
-# linear kernel on degree-2 features beats the richer ones, and k hardly matters to it as long as it is small. With more flights the
-# others catch up. That is what the search is for: nobody has to know.
+# %% [markdown] A pilot who plans with a linear model of the vehicle wants something close to linear
+# in the state: with few flights to learn from the linear kernel on degree-2 features beats the
+# richer ones, and k hardly matters to it as long as it is small. With more flights the others catch
+# up. That is what the search is for: nobody has to know.
 #
 # ## Was it a good choice?
 #
-# On flights that no fold has seen. The search was refitted on all rows with the best parameters; `best_estimator_` has the
-# certificate, and can be saved for the command.
+# On flights that no fold has seen. The search was refitted on all rows with the best parameters;
+# `best_estimator_` has the certificate, and can be saved for the command.
 
 # %%
 best = search.best_estimator_

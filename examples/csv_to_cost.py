@@ -1,12 +1,14 @@
 # %% [markdown]
 # # From a CSV of decisions to a cost function
 #
-# A hydro plant has two turbines. Every day its operator knows the power price and the water temperature, and decides how much
-# water to release through each turbine. Limits are known: what each turbine can take that day, and the water there is. What is not
-# written down is what the operator weighs against the price: wear, and a reluctance to disturb the river when it is warm.
+# A hydro plant has two turbines. Every day its operator knows the power price and the water
+# temperature, and decides how much water to release through each turbine. Limits are known: what
+# each turbine can take that day, and the water there is. What is not written down is what the
+# operator weighs against the price: wear, and a reluctance to disturb the river when it is warm.
 #
-# From a year of such days argwhy recovers that objective, in euros, and says what another cubic metre of water would have been worth.
-# Here the operator is made up, so that we can compare with the truth.
+# From a year of such days argwhy recovers that objective, in euros, and says what another cubic
+# metre of water would have been worth. Here the operator is made up, so that we can compare with
+# the truth.
 
 # %%
 import os
@@ -55,8 +57,8 @@ release = nearest_release(value(price, temperature) / (2 * WEAR), upper, water)
 # %% [markdown]
 # ## The files
 #
-# One table with a row a day, as it comes out of a spreadsheet, and one with the matrix that all days share: the sum of both releases is
-# what `W_0`, the day's water, limits.
+# One table with a row a day, as it comes out of a spreadsheet, and one with the matrix that all
+# days share: the sum of both releases is what `W_0`, the day's water, limits.
 
 # %%
 folder = Path(tempfile.mkdtemp())
@@ -73,8 +75,8 @@ print(f"{len(days.signals)} days; limits: {', '.join(days.constraints.arrays())}
 # %% [markdown]
 # ## Learning the objective
 #
-# Every other day to learn from, the rest to judge by. `certificate_` is a proof: no objective of this kind explains the decisions better than
-# the learned one does, but for the gap.
+# Every other day to learn from, the rest to judge by. `certificate_` is a proof: no objective of
+# this kind explains the decisions better than the learned one does, but for the gap.
 
 # %%
 seen, new = slice(0, None, 2), slice(1, None, 2)
@@ -90,13 +92,15 @@ print(f"releases on days never seen are off by {decision_error:.2f} m³/s of {da
 # %% [markdown]
 # ## In euros
 #
-# The learned objective is ‖u‖² − 2g(s)ᵀu, known up to a factor; WEAR fixes it. `2·WEAR·g(s)` is then what the first m³/s is worth,
-# and the price of the limit `M[0]` what one more m³/s of water would have earned.
+# The learned objective is ‖u‖² − 2g(s)ᵀu, known up to a factor; WEAR fixes it. `2·WEAR·g(s)` is
+# then what the first m³/s is worth, and the price of the limit `M[0]` what one more m³/s of water
+# would have earned.
 
 # %%
 worth = 2 * WEAR * est.desired(days.signals[new])
 truth = value(price[new], temperature[new])
-# Where a turbine stands still or water is short, the data says less about what it would have been worth.
+# Where a turbine stands still or water is short, the data says less about what it would have been
+# worth.
 inside = (release[new] > 0) & (release[new] < upper[new]) & (release[new].sum(axis=1) < water[new] - 1e-6)[:, None]
 value_error = np.abs(worth - truth)[inside].mean()
 print(f"the value of the first m³/s is off by {value_error:.2f} € of {np.abs(truth[inside]).mean():.2f} €")

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Imitating Hopper from 5000 samples
 #
-# A one-legged robot hops; a trained controller sees eleven numbers (joint angles, speeds) and sets three motors between -1 and 1.
-# We learn what it wants from 5000 of its decisions, check the proof that the model is optimal, and let the model hop.
+# A one-legged robot hops; a trained controller sees eleven numbers (joint angles, speeds) and sets
+# three motors between -1 and 1. We learn what it wants from 5000 of its decisions, check the proof
+# that the model is optimal, and let the model hop.
 #
 #     pip install 'argwhy[gym]'
 #     python examples/hopper.py hopper-expert-v2.hdf5
@@ -33,15 +34,15 @@ episodes = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 signals, decisions = datasets.load(path, rows="0:5000")
 print(f"{len(signals)} decisions about {decisions.shape[1]} motors, each after seeing {signals.shape[1]} numbers")
 
-# %% [markdown]
-# `bounds` is what the motors can do. `regularization` is the paper's k. Everything else is argwhy's default.
+# %% [markdown] `bounds` is what the motors can do. `regularization` is the paper's k. Everything
+# else is argwhy's default.
 
 # %%
 pilot = KernelInverseOptimizer(regularization=1e-6, bounds=(-1, 1), verbose=1)
 pilot.fit(signals, decisions)
 
-# %% [markdown]
-# The certificate: two numbers that enclose the optimum. Nothing else that could be fitted with this kernel and k is better by more.
+# %% [markdown] The certificate: two numbers that enclose the optimum. Nothing else that could be
+# fitted with this kernel and k is better by more.
 
 # %%
 print(pilot.status_, pilot.certificate_)

@@ -26,7 +26,8 @@ def main():
         model.fit(features, decisions)
         seconds = time.perf_counter() - started
     np.save(arguments.work / f"ridge-{arguments.rows}-{arguments.dtype}.npy", model.dual_coef_)
-    # Its Cholesky factorisation can fail in float32; it then says so and solves a least-squares problem, which is slow.
+    # Its Cholesky factorisation can fail in float32; it then says so and solves a least-squares
+    # problem, which is slow.
     fell_back = any("least-squares" in str(w.message) for w in caught)
     print(json.dumps({"fit_seconds": seconds, "fell_back": fell_back}))
 

@@ -61,7 +61,8 @@ def assess(features, decisions, coefficients, k, limit, intercept=0.0):
         objective  1/N sum |x_i|^2 + 1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)   [KIO 9] at x = u - kN alpha, which need
                                                                                          not respect the limits
 
-    primal is an upper bound on the optimal value, whatever the coefficients; `outside` counts the entries of g beyond a limit.
+    primal is an upper bound on the optimal value, whatever the coefficients; `outside` counts the
+    entries of g beyond a limit.
     """
     n_samples = len(features)
     g = wanted(features, features, coefficients, intercept)

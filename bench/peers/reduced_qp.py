@@ -2,13 +2,15 @@
 
     reduced_qp.py WORK --rows N -k K --limit L --solver osqp|osqp-1e-6|clarabel
 
-Without its matrix constraints the program is  min 1/N sum |x_i|^2 + 1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)  over x_i in
-the box; limits leave the dimensions of a decision apart. In e = u - x, times N/2, for each dimension, with lambda = kN:
+Without its matrix constraints the program is  min 1/N sum |x_i|^2 + 1/(k N^2) sum_ij kappa_ij (u_i
+- x_i)'(u_j - x_j)  over x_i in the box; limits leave the dimensions of a decision apart. In e = u -
+x, times N/2, for each dimension, with lambda = kN:
 
     min  1/2 e'(I + K/lambda) e - u'e     s.t.  u - L <= e <= u + L
 
-Of the ways to write it that were tried (in x; in e; divided by lambda or not) the one both solve fastest and best. The matrix is ready
-before the clock starts. OSQP factorises once and is given the other dimensions by `update`.
+Of the ways to write it that were tried (in x; in e; divided by lambda or not) the one both solve
+fastest and best. The matrix is ready before the clock starts. OSQP factorises once and is given the
+other dimensions by `update`.
 """
 
 import json

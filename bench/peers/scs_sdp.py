@@ -3,8 +3,9 @@
     min   1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j) + sum_i Tr Lambda_i
     s.t.  W_i/N - 2 M_i Gamma_i >= 0 ,    [Lambda_i, Gamma_i; Gamma_i', 1/(4N)] positive semidefinite
 
-Lambda_i >= 0, which the last constraint implies, is left out, and the quadratic form is handed over as such: of the ways to
-write this program that were tried, the fastest. SCS is stopped after TIME_LIMIT; its status then says so.
+Lambda_i >= 0, which the last constraint implies, is left out, and the quadratic form is handed over
+as such: of the ways to write this program that were tried, the fastest. SCS is stopped after
+TIME_LIMIT; its status then says so.
 """
 
 import json
@@ -40,7 +41,8 @@ def main():
     total = time.perf_counter() - started
 
     responses = 2 * n_samples * gamma.value
-    # The matrix constraints, scaled so that their corner is 1: how far the worst smallest eigenvalue is below zero.
+    # The matrix constraints, scaled so that their corner is 1: how far the worst smallest
+    # eigenvalue is below zero.
     smallest = min(
         np.linalg.eigvalsh(4 * n_samples * np.block([[m.value, g[:, None]], [g[None, :], corner]]))[0]
         for m, g in zip(capital_lambda, gamma.value)

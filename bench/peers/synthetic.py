@@ -2,8 +2,8 @@
 
     synthetic.py OUT.npz [--rows N]
 
-24,155 rows (the size of the Hopper file) if not told otherwise, 11 signals, 3 decisions in [-1, 1], about a quarter of them on
-a limit. Seeded.
+24,155 rows (the size of the Hopper file) if not told otherwise, 11 signals, 3 decisions in [-1, 1],
+about a quarter of them on a limit. Seeded.
 """
 
 import argparse

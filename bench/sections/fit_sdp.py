@@ -18,8 +18,8 @@ def measure(page, plan):
     page.heading("Training: the paper's semidefinite program by CVXPY + SCS")
     rows = []
     for n_samples in plan.sizes.sdp:
-        # A fit is over in the blink of an eye and the program takes seconds: half of the fits before it and half after, so that a
-        # slow moment of the machine decides nothing.
+        # A fit is over in the blink of an eye and the program takes seconds: half of the fits
+        # before it and half after, so that a slow moment of the machine decides nothing.
         half = SHORT * plan.sizes.repeats if plan.argwhy else 0
         fits = [plan.fit(n_samples) for _ in range(half)]
         sdp = plan.peer("scs_sdp.py", *plan.problem(n_samples), patience=PATIENCE)

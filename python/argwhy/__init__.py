@@ -8,8 +8,8 @@
 >>> pilot.predict(signals[:2]).shape
 (2, 2)
 
-Importing argwhy imports NumPy and nothing else. scikit-learn, matplotlib, onnx and gymnasium are needed only by what uses
-them, and come with ``pip install 'argwhy[sklearn,plot,onnx,gym]'``.
+Importing argwhy imports NumPy and nothing else. scikit-learn, matplotlib, onnx and gymnasium are
+needed only by what uses them, and come with ``pip install 'argwhy[sklearn,plot,onnx,gym]'``.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from .typing import ArrayLike, FloatArray
 class Constraints:
     """What limits decisions u: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper, each part optional.
 
-    Every part is for all samples (M: rows × dimensions, W: rows, lower and upper: dimensions) or has one more axis in front with
-    one entry a sample. Limits may be infinite, where that means none.
+    Every part is for all samples (M: rows × dimensions, W: rows, lower and upper: dimensions) or
+    has one more axis in front with one entry a sample. Limits may be infinite, where that means
+    none.
 
     Examples
     --------

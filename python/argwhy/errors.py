@@ -52,8 +52,8 @@ class ConvergenceWarning(UserWarning):
 def _also_of_sklearn(own: type[Any]) -> type[Any]:
     """``own``, or where scikit-learn is loaded a class that is its class of that name as well.
 
-    Who filters or catches by scikit-learn's classes has imported it, and importing it for the others would take longer than
-    most fits.
+    Who filters or catches by scikit-learn's classes has imported it, and importing it for the
+    others would take longer than most fits.
     """
     module = sys.modules.get("sklearn.exceptions")
     theirs = getattr(module, own.__name__, None)

@@ -29,12 +29,13 @@ _DEFAULT = _argwhy.defaults()
 class KernelInverseOptimizer(Parametrised):
     """Learns the objective behind decisions, with a proof of optimality, and decides like the expert, inside the limits.
 
-    An expert saw signals and decided, each time minimising an objective nobody wrote down. The estimator learns
-    uᵀθu − 2g(s)ᵀu with g a function in a kernel's space, and :meth:`predict` minimises it over the allowed decisions.
+    An expert saw signals and decided, each time minimising an objective nobody wrote down. The
+    estimator learns uᵀθu − 2g(s)ᵀu with g a function in a kernel's space, and :meth:`predict`
+    minimises it over the allowed decisions.
 
-    Parameters have the names, meanings and defaults of the command's options and config file (``argwhy fit --help``), except for
-    the last two; None is a setting that is not mentioned. Attributes that end in an underscore exist after :meth:`fit` or
-    :meth:`load`.
+    Parameters have the names, meanings and defaults of the command's options and config file
+    (``argwhy fit --help``), except for the last two; None is a setting that is not mentioned.
+    Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
 
     Parameters
     ----------
@@ -248,14 +249,16 @@ class KernelInverseOptimizer(Parametrised):
     def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
         """Decisions for signals ``X``, every one of them inside its limits, the same bits alone and in any batch.
 
-        float32 signals give float32 decisions, rounded inward where they touch a limit; within ``constraints``, where no
-        rounding is safe, they give float64.
+        float32 signals give float32 decisions, rounded inward where they touch a limit; within
+        ``constraints``, where no rounding is safe, they give float64.
 
-        A model that was fitted with constraints needs those of the new signals; one fitted without may be given some.
+        A model that was fitted with constraints needs those of the new signals; one fitted without
+        may be given some.
         """
         try:
             model = self._model
-            # Nothing may stand between a plain array and Rust: one decision takes some ten microseconds.
+            # Nothing may stand between a plain array and Rust: one decision takes some ten
+            # microseconds.
             if constraints is None and type(X) is np.ndarray and "feature_names_in_" not in self.__dict__:
                 decided = model.decide(X, self._flat)
                 if decided is not None:
@@ -332,7 +335,8 @@ class KernelInverseOptimizer(Parametrised):
     def load(cls, path: str | os.PathLike[str]) -> KernelInverseOptimizer:
         """An estimator with the model of a file, whether Python or ``argwhy fit`` wrote it, and the parameters it was fitted with.
 
-        Decisions of one dimension come back as a 1-D array. A file has no history and no names of columns.
+        Decisions of one dimension come back as a 1-D array. A file has no history and no names of
+        columns.
         """
         model = _argwhy.load_model(os.fspath(path))
         estimator = cls(**model.parameters)

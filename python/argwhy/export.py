@@ -1,8 +1,9 @@
 """Models as ONNX graphs, for machines without argwhy.
 
-The graph computes what :meth:`KernelInverseOptimizer.predict` does, in double precision and for any number of signals: features, kernel
-values against the support, a weighted sum, and the limits. Only the last step restricts what can be exported: a cut to
-box limits is a graph, the quadratic program of general constraints or of a learned θ_uu is an algorithm.
+The graph computes what :meth:`KernelInverseOptimizer.predict` does, in double precision and for any
+number of signals: features, kernel values against the support, a weighted sum, and the limits. Only
+the last step restricts what can be exported: a cut to box limits is a graph, the quadratic program
+of general constraints or of a learned θ_uu is an algorithm.
 """
 
 from __future__ import annotations

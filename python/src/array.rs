@@ -1,7 +1,8 @@
 //! NumPy arrays to arrays of our own and back.
 //!
-//! Everything is copied on the way in: while a solver runs, the interpreter is free and may change what it gave us. Allocations may
-//! fail, as they do in NumPy: a broadcast array can be larger than any memory, and Rust would abort.
+//! Everything is copied on the way in: while a solver runs, the interpreter is free and may change
+//! what it gave us. Allocations may fail, as they do in NumPy: a broadcast array can be larger than
+//! any memory, and Rust would abort.
 
 use crate::error::data_error;
 use ndarray::{Array, Array1, Array2, ArrayD, ArrayView, Dimension};

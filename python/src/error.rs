@@ -55,7 +55,8 @@ pub fn expert_error(error: ExpertError) -> PyErr {
     PyRuntimeError::new_err(format!("the bundled expert failed: {error}"))
 }
 
-/// A panic is a mistake of ours. It becomes an `InternalError`, so that a session with other work in it survives.
+/// A panic is a mistake of ours. It becomes an `InternalError`, so that a session with other work
+/// in it survives.
 pub fn panicked(payload: Box<dyn Any + Send>) -> PyErr {
     let what = payload
         .downcast_ref::<&str>()

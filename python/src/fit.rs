@@ -58,7 +58,8 @@ pub fn fit(
     let unsaid = settings.limits_unsaid(data.constraints().is_some());
     let note = unsaid.then(|| UNBOUNDED.to_owned());
     let (solved, interruption) = run(py, pipeline, data, ranges, (follow, note))?;
-    // Without a fit nothing was reached that could be used, and what stopped it is what there is to say.
+    // Without a fit nothing was reached that could be used, and what stopped it is what there is to
+    // say.
     let ((fit, steps), interruption) = match (solved, interruption) {
         (Ok(solved), interruption) => (solved, interruption),
         (Err(_), Some(stopped)) => return Err(stopped),

@@ -1,8 +1,10 @@
-//! The compiled half of the Python package: arrays in, the pipeline of the crate `argwhy`, arrays out.
+//! The compiled half of the Python package: arrays in, the pipeline of the crate `argwhy`, arrays
+//! out.
 //!
-//! No mathematics and no defaults live here or in Python: settings pass through the same reader as the command's config file, errors
-//! keep their words. While a solver or a prediction runs, the interpreter is free. The Python half (`argwhy/`) turns whatever people have
-//! into NumPy arrays, and the result into an estimator.
+//! No mathematics and no defaults live here or in Python: settings pass through the same reader as
+//! the command's config file, errors keep their words. While a solver or a prediction runs, the
+//! interpreter is free. The Python half (`argwhy/`) turns whatever people have into NumPy arrays,
+//! and the result into an estimator.
 
 mod array;
 mod constraints;

@@ -101,7 +101,8 @@ impl Model {
         pool(self.settings.threads)?.install(work).map_err(told)
     }
 
-    /// Decisions as Python wants them: single precision for single precision, where every decision keeps its limits in it.
+    /// Decisions as Python wants them: single precision for single precision, where every decision
+    /// keeps its limits in it.
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -116,7 +117,8 @@ impl Model {
     }
 }
 
-/// `value` in single precision, moved by one unit in the last place where rounding would leave the limits.
+/// `value` in single precision, moved by one unit in the last place where rounding would leave the
+/// limits.
 fn inward(value: f64, lower: f64, upper: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) > upper {

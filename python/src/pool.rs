@@ -1,6 +1,7 @@
 //! Threads for predictions.
 //!
-//! Rayon's global pool does not survive a fork: a child would wait for threads it does not have. Each process makes its own here.
+//! Rayon's global pool does not survive a fork: a child would wait for threads it does not have.
+//! Each process makes its own here.
 
 use argwhy::machine::thread_pool;
 use pyo3::PyResult;

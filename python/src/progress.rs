@@ -1,7 +1,8 @@
 //! A fit that runs on a thread of its own, followed from the thread that asked for it.
 //!
-//! Signal handlers and callbacks run where Python expects them, on the caller's thread; the solver meanwhile needs no interpreter. The
-//! caller wakes for every message, and often enough in between to notice Ctrl-C.
+//! Signal handlers and callbacks run where Python expects them, on the caller's thread; the solver
+//! meanwhile needs no interpreter. The caller wakes for every message, and often enough in between
+//! to notice Ctrl-C.
 
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration as Step, Observer};
@@ -33,7 +34,8 @@ pub struct Iteration {
     violation: f64,
     /// Share of decision coordinates strictly inside their limits.
     free: f64,
-    /// Whether the numbers come from the double-precision kernel; in early steps they come from the working precision.
+    /// Whether the numbers come from the double-precision kernel; in early steps they come from the
+    /// working precision.
     exact: bool,
     /// Products with the kernel matrix so far.
     kernel_products: usize,

@@ -1,6 +1,8 @@
-//! Parameters of the estimator as settings of a fit, through the tables of the config file and the command line.
+//! Parameters of the estimator as settings of a fit, through the tables of the config file and the
+//! command line.
 //!
-//! Python says `max_iterations`, the config file `max-iterations`; nothing else differs. `None` is a setting that is not mentioned.
+//! Python says `max_iterations`, the config file `max-iterations`; nothing else differs. `None` is
+//! a setting that is not mentioned.
 
 use argwhy::FitSettings;
 use argwhy::settings::{Numbers, Table, TableError, Value};

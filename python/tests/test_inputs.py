@@ -101,7 +101,8 @@ def test_integers_and_bools_are_numbers():
 
 def test_single_precision_stays_and_keeps_its_limits(task):
     signals, decisions = task
-    # Limits that no single-precision number equals; at them rounding to nearest would leave the set.
+    # Limits that no single-precision number equals; at them rounding to nearest would leave the
+    # set.
     lower, upper = np.array([-0.1, -0.3]), np.array([0.1, 0.7])
     est = KernelInverseOptimizer(lower=lower, upper=upper, infeasible="clip").fit(signals, decisions)
     single = signals.astype(np.float32)

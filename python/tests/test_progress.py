@@ -117,7 +117,8 @@ def test_ctrl_c_stops_within_a_step_and_leaves_a_model(slow):
     with pytest.raises(KeyboardInterrupt):
         est.fit(signals, decisions)
     waited = time.monotonic() - asked[0]
-    # The step, and the certificate of what was reached: a fraction of a second, but a machine may be busy.
+    # The step, and the certificate of what was reached: a fraction of a second, but a machine may
+    # be busy.
     assert waited < 30.0, waited
     assert est.status_ == "interrupted"
     assert est.certificate_.gap >= 0 and est.certificate_.relative_gap > 1e-12

@@ -4,7 +4,8 @@ use argwhy_core::wording::Spelling;
 use std::fmt;
 use thiserror::Error;
 
-/// An error of any stage, in the words of that stage. `{}` names settings as in Rust and Python, `{:#}` as the command's flags.
+/// An error of any stage, in the words of that stage. `{}` names settings as in Rust and Python,
+/// `{:#}` as the command's flags.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +19,8 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] argwhy_io::ModelFileError),
     /// A row that is not there.
-    #[error("row {row} was asked for, but the data has {n_rows} rows (0 to {last})", last = n_rows.saturating_sub(1))]
+    #[error("row {row} was asked for, but the data has {n_rows} rows (0 to \
+             {last})", last = n_rows.saturating_sub(1))]
     Row {
         /// The row.
         row: usize,
@@ -43,8 +45,8 @@ pub enum Error {
     },
     /// A kernel that no file can hold.
     #[error(
-        "a model with the user-defined kernel `{name}` cannot be saved: a file holds numbers, not code; keep it in memory, or \
-         write the kernel as sums and products of the named ones"
+        "a model with the user-defined kernel `{name}` cannot be saved: a file holds numbers, not \
+         code; keep it in memory, or write the kernel as sums and products of the named ones"
     )]
     CustomKernel {
         /// The kernel's name.
@@ -68,6 +70,7 @@ fn machine(needed: &str, reachable: &str, f: &mut fmt::Formatter<'_>) -> fmt::Re
     let memory = Spelling::of(f).setting("memory");
     write!(
         f,
-        "the fit would take {needed} of memory, but this machine has {reachable} left; lower {memory}"
+        "the fit would take {needed} of memory, but this machine has {reachable} left; lower \
+         {memory}"
     )
 }

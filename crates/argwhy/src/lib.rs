@@ -1,6 +1,7 @@
-//! **From argmin to why.** An expert decides by minimising something nobody wrote down, inside limits that everybody knows.
-//! From what it saw (signals) and what it decided (decisions) this crate recovers that objective as a kernel model, with
-//! a duality-gap certificate, and then decides like the expert in new situations, always inside the limits.
+//! **From argmin to why.** An expert decides by minimising something nobody wrote down, inside
+//! limits that everybody knows. From what it saw (signals) and what it decided (decisions) this
+//! crate recovers that objective as a kernel model, with a duality-gap certificate, and then
+//! decides like the expert in new situations, always inside the limits.
 //!
 //! ```
 //! use argwhy::{Dataset, FitSettings, Pipeline, Predictor};
@@ -21,9 +22,9 @@
 //! # }
 //! ```
 //!
-//! [`FitSettings`] has every option with its default. [`load`] reads npz, npy, csv and HDF5 files into
-//! arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in [`argwhy_core`], layer
-//! by layer.
+//! [`FitSettings`] has every option with its default. [`load`] reads npz, npy, csv and HDF5 files
+//! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
+//! [`argwhy_core`], layer by layer.
 
 pub mod error;
 pub mod machine;

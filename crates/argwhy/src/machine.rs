@@ -15,8 +15,8 @@ pub fn available_memory_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// Memory this process could reach at most, in bytes: what it has, what is free and what can be swapped out; none where the system does
-/// not tell.
+/// Memory this process could reach at most, in bytes: what it has, what is free and what can be
+/// swapped out; none where the system does not tell.
 pub fn reachable_memory_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let own = kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")?;
@@ -28,7 +28,8 @@ pub fn n_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// As many threads as asked for; none means one a core. Fails for a number nobody can mean, and where the system has no more.
+/// As many threads as asked for; none means one a core. Fails for a number nobody can mean, and
+/// where the system has no more.
 pub fn thread_pool(threads: Option<usize>) -> Result<ThreadPool, Error> {
     check_threads(threads)?;
     let n_threads = threads.unwrap_or(0);

@@ -42,7 +42,8 @@ pub struct Fit {
     pub outside: Outside,
     /// Rows of the data the model was trained on, in order.
     pub rows: Vec<usize>,
-    /// Where the data came from, to be kept with the model; whoever loaded it knows more than that there were constraints.
+    /// Where the data came from, to be kept with the model; whoever loaded it knows more than that
+    /// there were constraints.
     pub sources: DataSources,
     settings: FitSettings,
 }
@@ -82,7 +83,8 @@ impl Pipeline {
         self.fit_rows(data, std::slice::from_ref(&all), &mut Silent)
     }
 
-    /// Fits on the listed rows, in their order; the features' statistics come from all rows of `data`.
+    /// Fits on the listed rows, in their order; the features' statistics come from all rows of
+    /// `data`.
     pub fn fit_rows(
         &self,
         data: &Dataset,
@@ -106,8 +108,9 @@ impl Pipeline {
         })
     }
 
-    /// Fits one model for each regularization of `path` instead of the settings' own, each from the coefficients of the one before, and hands
-    /// each to `each` when it is there. An interrupted fit is the last.
+    /// Fits one model for each regularization of `path` instead of the settings' own, each from the
+    /// coefficients of the one before, and hands each to `each` when it is there. An interrupted
+    /// fit is the last.
     pub fn fit_path(
         &self,
         data: &Dataset,
@@ -143,7 +146,8 @@ impl Pipeline {
             return Err(Error::Core(argwhy_core::Error::Setting {
                 name: "path",
                 found: "together with primal, sso or a learned theta".to_owned(),
-                allowed: "for {solver newton}, {theta identity}, without {primal}; fit those one regularization at a time",
+                allowed: "for {solver newton}, {theta identity}, without {primal}; fit those one \
+                          regularization at a time",
             }));
         }
         of_one.with_threads(|| {
@@ -199,7 +203,8 @@ impl Pipeline {
         Ok(Task { problem, set, constrained, sizes, outside, rows })
     }
 
-    /// A fit for each of `regularizations`, of which there is one unless the solver is Newton's with θ_uu = I.
+    /// A fit for each of `regularizations`, of which there is one unless the solver is Newton's
+    /// with θ_uu = I.
     fn fit_kernel(
         &self,
         data: &Dataset,
@@ -272,7 +277,8 @@ impl Pipeline {
     }
 }
 
-/// Refuses a plan that this machine has no memory for: an allocation that fails ends the whole process.
+/// Refuses a plan that this machine has no memory for: an allocation that fails ends the whole
+/// process.
 fn check_machine(plan: &Plan) -> Result<(), Error> {
     match reachable_memory_bytes() {
         Some(reachable) if plan.memory_bytes > reachable => Err(Error::Machine {
@@ -321,7 +327,8 @@ fn sources_of(constrained: bool) -> DataSources {
 }
 
 impl Pipeline {
-    /// Weights of features instead of coefficients of samples. Features are computed as they are needed; signals stay where they are.
+    /// Weights of features instead of coefficients of samples. Features are computed as they are
+    /// needed; signals stay where they are.
     fn fit_plain(
         &self,
         data: &Dataset,
@@ -374,7 +381,8 @@ impl Fit {
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
     }
 
-    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
+    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names
+    /// it as the command's flags.
     pub fn verdict(&self) -> Worded<'static> {
         self.model.record.verdict()
     }

@@ -1,4 +1,5 @@
-//! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's rank, memory, time.
+//! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's
+//! rank, memory, time.
 
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
 use argwhy_core::backend::{Backend, Storage};
@@ -104,29 +105,34 @@ const PROCESS_BYTES: u64 = 28 << 20;
 const FIRST_THREADS: usize = 16;
 /// A further thread: what it touches of its stack, its queue of tasks, and the buffers of a tile.
 const THREAD_BYTES: u64 = 256 << 10;
-/// Rows of features that a thread holds while Gram matrices are summed: picked, weighted and as they are, 256 each.
+/// Rows of features that a thread holds while Gram matrices are summed: picked, weighted and as
+/// they are, 256 each.
 const GRAM_ROWS: usize = 3 * 256;
 /// Threads that sum them at most.
 const MOST_GRAM_TASKS: usize = 64;
 /// Where `--operator compact` works.
-const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their products, and sums with \
-     weights of at most 1 in all, in f32, where \
-     rounding is small beside regularization times samples (1e-6 from 1300 samples on)";
+const COMPACT_NEEDS: &str = "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, \
+                             their products, and sums with weights of at most 1 in all, in f32, \
+                             where rounding is small beside regularization times samples (1e-6 \
+                             from 1300 samples on)";
 /// Ranks below this help no more than they cost.
 const LEAST_RANK: usize = 32;
-/// Products with the kernel matrix that a fit usually takes with a preconditioner of rank 1000, or of the best for constraints.
+/// Products with the kernel matrix that a fit usually takes with a preconditioner of rank 1000, or
+/// of the best for constraints.
 const USUAL_PRODUCTS: f64 = 80.0;
 /// Those it takes at least, with a preconditioner of which nothing is missing.
 const LEAST_PRODUCTS: f64 = 40.0;
 /// trace(K − BᵀB)/λ up to which more rank would save no products.
 const ENOUGH_TRACE: f64 = 200.0;
-/// Ranks up to which it is worth trying, on a few rows, how good a preconditioner of that rank will be.
+/// Ranks up to which it is worth trying, on a few rows, how good a preconditioner of that rank will
+/// be.
 const TRIED_RANK: usize = 400;
 /// Passes over all features that a fit in the primal usually takes.
 const USUAL_PASSES: f64 = 14.0;
 
 impl Plan {
-    /// Chooses the fastest way that `backend` offers and that keeps the memory limit. Fails where none does, saying what would.
+    /// Chooses the fastest way that `backend` offers and that keeps the memory limit. Fails where
+    /// none does, saying what would.
     pub fn new(settings: &FitSettings, sizes: Sizes, backend: &dyn Backend) -> Result<Self, Error> {
         let kernel = settings.kernel_for(sizes.n_features)?;
         let blocks = match settings.solver {
@@ -144,7 +150,8 @@ impl Plan {
         let last = kinds[kinds.len() - 1];
         let quick = choices.memory(precision, last, full_rank);
         for &kind in &kinds {
-            // A smaller preconditioner costs more products; half of what is best is still better than recomputing.
+            // A smaller preconditioner costs more products; half of what is best is still better
+            // than recomputing.
             let lowest = if kind == last { least_rank } else { (full_rank / 2).max(least_rank) };
             let rank = choices.largest_rank(precision, kind, full_rank, lowest);
             if choices.memory(precision, kind, rank) <= settings.memory.0 {
@@ -180,7 +187,8 @@ impl Plan {
             Method::Kernel(plan) => (plan.summary(), plan.hint()),
         };
         format!(
-            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, about {}{hint}",
+            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, \
+             about {}{hint}",
             sizes.n_samples,
             sizes.n_features,
             sizes.decision_dim,
@@ -229,8 +237,8 @@ impl Plan {
         Ok(Self { sizes, method: Method::Plain, memory_bytes, limit_bytes, seconds })
     }
 
-    /// Fills in the expected time of Newton's method by trying a small product, and where the limit leaves only a small preconditioner,
-    /// how good one of that rank is, on `features`' first rows.
+    /// Fills in the expected time of Newton's method by trying a small product, and where the limit
+    /// leaves only a small preconditioner, how good one of that rank is, on `features`' first rows.
     pub fn estimate(
         &mut self,
         kernel: &Kernel,
@@ -252,7 +260,8 @@ impl Plan {
         };
         let product = time(plan.operator)?;
         let build = time(OperatorKind::Tiled)?;
-        // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9 a second and core.
+        // The preconditioner: N·r² multiply-adds to build, 2N·r a product and dimension; about 5e9
+        // a second and core.
         let n = plan.n_together as f64;
         let mut rank = plan.max_rank as f64;
         let (mut products, systems) = if sizes.coupled {
@@ -378,7 +387,8 @@ impl Choices<'_> {
         self.backend.offers(&self.kernel, n_samples, n_features, storage)
     }
 
-    /// Where K + λI is factorised there are few products to save on, and in f64 none needs correcting.
+    /// Where K + λI is factorised there are few products to save on, and in f64 none needs
+    /// correcting.
     fn factorised(&self, kinds: &[OperatorKind]) -> Option<Plan> {
         let full_rank = self.sizes.rank_for(&self.settings.newton(), self.n_together);
         let partial = self.sizes.coupled || full_rank < self.n_together;
@@ -446,8 +456,8 @@ impl Choices<'_> {
         match self.settings.solver {
             SolverKind::Newton => process + self.memory_of(sizes, precision, kind, rank),
             SolverKind::Sso => {
-                // The whole with nothing but packed samples, iterates and a product's room, and the larger of a block and a part
-                // of the warm-up beside it.
+                // The whole with nothing but packed samples, iterates and a product's room, and the
+                // larger of a block and a part of the warm-up beside it.
                 let beside = self.blocks.map(|n_samples| {
                     // A part of the sets at most.
                     let block = Sizes { n_loaded: 0, n_samples, ..sizes };
@@ -522,7 +532,8 @@ fn block_rank(sizes: Sizes, rank: usize, n_together: usize) -> Option<usize> {
     (rank < sizes.rank_for(&NewtonSettings::default(), n_together)).then_some(rank)
 }
 
-/// Whether 16-bit rounding leaves K + λI well positive definite, so that a few corrections with exact values are enough.
+/// Whether 16-bit rounding leaves K + λI well positive definite, so that a few corrections with
+/// exact values are enough.
 fn compact_resolves(settings: &FitSettings, kernel: &Kernel, n_samples: usize) -> bool {
     let ridge = settings.regularization * n_samples as f64;
     kernel.is_fraction()
@@ -656,7 +667,8 @@ mod tests {
         }
     }
 
-    /// A least limit that makes a fit slow says so, and names one that does not; so does a fit that is given it.
+    /// A least limit that makes a fit slow says so, and names one that does not; so does a fit that
+    /// is given it.
     #[test]
     fn the_least_limit_says_how_slow_it_is() {
         let auto = |memory: &str| with(memory, OperatorChoice::Auto);

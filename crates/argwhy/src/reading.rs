@@ -1,7 +1,7 @@
 //! Data for a fit, read within the fit's memory limit.
 //!
-//! The sizes come from the file's headers. Where no plan for them keeps the limit, the fit is refused
-//! before any number is read; otherwise reading itself may take what the limit leaves.
+//! The sizes come from the file's headers. Where no plan for them keeps the limit, the fit is
+//! refused before any number is read; otherwise reading itself may take what the limit leaves.
 
 use crate::error::Error;
 use crate::plan::{Plan, Sizes, process_bytes};

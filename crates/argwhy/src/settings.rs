@@ -1,8 +1,9 @@
 //! Everything a fit can be told, with its defaults: the one place they live.
 //!
-//! Names are those of the command's options, of the config file and of the model file. Values that people write by hand
-//! (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them. Config file, command line and Python's keywords all
-//! arrive as tables (`table`), so that a setting added here is a setting of all three.
+//! Names are those of the command's options, of the config file and of the model file. Values that
+//! people write by hand (`2GiB`, `auto`, `-1,1`) have types of their own that read and print them.
+//! Config file, command line and Python's keywords all arrive as tables (`table`), so that a
+//! setting added here is a setting of all three.
 
 mod kernel;
 mod table;
@@ -44,11 +45,13 @@ pub struct FitSettings {
     pub degree: Option<u32>,
     /// Offset of polynomial kernels; none means [`DEFAULT_OFFSET`].
     pub offset: Option<f64>,
-    /// What each feature is divided by before the kernel sees it, one number a feature; none means by nothing.
+    /// What each feature is divided by before the kernel sees it, one number a feature; none means
+    /// by nothing.
     pub length_scales: Option<Numbers>,
     /// Whether the linear kernel has an intercept: aᵀb + 1.
     pub intercept: bool,
-    /// Whether to solve for the weights of the features instead of coefficients of the samples; for the linear kernel.
+    /// Whether to solve for the weights of the features instead of coefficients of the samples; for
+    /// the linear kernel.
     pub primal: bool,
     /// One lower and one upper limit for all dimensions.
     pub bounds: Option<Numbers>,
@@ -158,7 +161,8 @@ pub enum ThetaChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperatorChoice {
-    /// Stored where they fit into the memory limit, else compact where that fits and rounding allows it, else tiled.
+    /// Stored where they fit into the memory limit, else compact where that fits and rounding
+    /// allows it, else tiled.
     #[default]
     Auto,
     /// Kept in memory.
@@ -169,9 +173,10 @@ pub enum OperatorChoice {
     Tiled,
 }
 
-/// Regularization below which f32 costs more than it saves. Rounding kernel values to f32 moves K by 6e-9·N in norm, λ is k·N, and the
-/// nearer the two the more steps the f64 correction takes: hopper-expert, N = 4000, takes 1.10 s in f32 and 1.16 s in f64 at
-/// k = 3e-7, but 2.4 and 1.9 s at 1e-7.
+/// Regularization below which f32 costs more than it saves. Rounding kernel values to f32 moves K
+/// by 6e-9·N in norm, λ is k·N, and the nearer the two the more steps the f64 correction takes:
+/// hopper-expert, N = 4000, takes 1.10 s in f32 and 1.16 s in f64 at k = 3e-7, but 2.4 and 1.9 s at
+/// 1e-7.
 const F32_RESOLVES: f64 = 2e-7;
 
 /// More threads than any machine has cores would only fight each other.
@@ -241,7 +246,8 @@ impl FitSettings {
         self.newton().validate()
     }
 
-    /// That the linear kernel is there for what only it can do, and that nothing is said which would be ignored.
+    /// That the linear kernel is there for what only it can do, and that nothing is said which
+    /// would be ignored.
     fn validate_plain(&self) -> Result<(), Error> {
         let linear = self.kernel == KernelKind::Linear.into()
             || self.kernel == KernelChoice::Given(Kernel::Linear);
@@ -252,7 +258,8 @@ impl FitSettings {
             return setting(
                 "intercept",
                 "asked for with another kernel than linear",
-                "{kernel linear} with {intercept}; in sums, add polynomial(degree=1, gamma=1, offset=1) in place of linear",
+                "{kernel linear} with {intercept}; in sums, add polynomial(degree=1, gamma=1, \
+                 offset=1) in place of linear",
             );
         }
         if !self.primal {
@@ -262,21 +269,24 @@ impl FitSettings {
             return setting(
                 "primal",
                 "asked for with another kernel than linear",
-                "{kernel linear} with {primal}; other kernels have no weights to solve for, so leave {primal} out for them",
+                "{kernel linear} with {primal}; other kernels have no weights to solve for, so \
+                 leave {primal} out for them",
             );
         }
         if self.solver == SolverKind::Sso {
             return setting(
                 "solver",
                 "sso, together with primal",
-                "newton: without coefficients of samples there are no blocks; leave out {primal} or {solver sso}",
+                "newton: without coefficients of samples there are no blocks; leave out {primal} \
+                 or {solver sso}",
             );
         }
         if self.theta == ThetaChoice::Learn {
             return setting(
                 "theta",
                 "learn, together with primal",
-                "identity: theta_uu is learned in the dual only; leave out {primal} or {theta learn}",
+                "identity: theta_uu is learned in the dual only; leave out {primal} or {theta \
+                 learn}",
             );
         }
         if self.operator != OperatorChoice::Auto {
@@ -306,7 +316,8 @@ impl FitSettings {
         }
     }
 
-    /// Whether nobody has said what limits decisions, not even that nothing does; `constrained` where limits come with the data.
+    /// Whether nobody has said what limits decisions, not even that nothing does; `constrained`
+    /// where limits come with the data.
     pub fn limits_unsaid(&self, constrained: bool) -> bool {
         let said = self.bounds.is_some() || self.lower.is_some() || self.upper.is_some();
         !said && !self.unbounded && !constrained
@@ -360,17 +371,20 @@ impl FitSettings {
             (
                 "gamma",
                 gamma,
-                "auto for this kernel: it has no part that takes a gamma, or each has its own in parentheses",
+                "auto for this kernel: it has no part that takes a gamma, or each has its own in \
+                 parentheses",
             ),
             (
                 "degree",
                 self.degree.map(|degree| degree.to_string()),
-                "nothing for this kernel: only polynomial takes a degree, unless it has its own in parentheses",
+                "nothing for this kernel: only polynomial takes a degree, unless it has its own in \
+                 parentheses",
             ),
             (
                 "offset",
                 self.offset.map(|offset| offset.to_string()),
-                "nothing for this kernel: only polynomial takes an offset, unless it has its own in parentheses",
+                "nothing for this kernel: only polynomial takes an offset, unless it has its own \
+                 in parentheses",
             ),
         ] {
             if let Some(found) = given
@@ -382,8 +396,9 @@ impl FitSettings {
         self.unchecked_kernel(1).validate()
     }
 
-    /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose values have no bound, and not for
-    /// a regularization close to what rounding adds to kernel values as large as theirs.
+    /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose
+    /// values have no bound, and not for a regularization close to what rounding adds to kernel
+    /// values as large as theirs.
     pub fn working_precision(&self) -> Precision {
         let bound = self.unchecked_kernel(1).bound();
         let resolved = bound.is_some_and(|bound| self.regularization >= F32_RESOLVES * bound);

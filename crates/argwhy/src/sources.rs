@@ -1,6 +1,7 @@
 //! Where a fit's data came from: no setting, but kept with the model beside the settings.
 //!
-//! In a model file both stand in one object, as they always have: settings and sources have different names.
+//! In a model file both stand in one object, as they always have: settings and sources have
+//! different names.
 
 use crate::error::Error;
 use crate::settings::FitSettings;

@@ -1,5 +1,6 @@
-//! A backend is a value that is handed in. This one lives on the host, counts what is asked of it, dawdles, and fails when told to:
-//! what a device that is lost, or a worker that dies, looks like to a fit.
+//! A backend is a value that is handed in. This one lives on the host, counts what is asked of it,
+//! dawdles, and fails when told to: what a device that is lost, or a worker that dies, looks like
+//! to a fit.
 
 use argwhy::core::backend::{Host, Storage};
 use argwhy::core::decision_set::Infeasible;
@@ -238,7 +239,8 @@ fn another_backend_changes_no_bit_and_no_solver() {
     }
 }
 
-/// A machine that is lost, at whichever call: an error that names it and what happened, not advice about precision.
+/// A machine that is lost, at whichever call: an error that names it and what happened, not advice
+/// about precision.
 #[test]
 fn a_lost_backend_ends_a_fit_with_an_error_that_names_it() {
     for (name, settings, data) in fits() {
@@ -250,14 +252,16 @@ fn a_lost_backend_ends_a_fit_with_an_error_that_names_it() {
             let error = error.unwrap_or_else(|| panic!("{name}: call {fails_at} of {calls}"));
             assert!(matches!(error, Error::Core(CoreError::Backend { .. })), "{name}: {error}");
             let expected = format!(
-                "the flaky backend failed: the device was lost at call {fails_at}; start the fit again"
+                "the flaky backend failed: the device was lost at call {fails_at}; start the fit \
+                 again"
             );
             assert_eq!(error.to_string(), expected, "{name}");
         }
     }
 }
 
-/// Models that were there stay, models that were finished before the loss are whole, and there is nothing else.
+/// Models that were there stay, models that were finished before the loss are whole, and there is
+/// nothing else.
 #[test]
 fn a_lost_backend_leaves_finished_models_and_no_half_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -299,7 +303,8 @@ fn a_lost_backend_leaves_finished_models_and_no_half_ones() {
     assert!(most > 0, "some fit of a path was finished before the loss");
 }
 
-/// A launch or a message for every round of pivots, however many samples there are: not one for every 240 of them.
+/// A launch or a message for every round of pivots, however many samples there are: not one for
+/// every 240 of them.
 #[test]
 fn a_preconditioner_asks_for_panels() {
     let calls = |n: usize| {
@@ -315,7 +320,8 @@ fn a_preconditioner_asks_for_panels() {
     };
     let (few, many) = (calls(1000), calls(5000));
     assert!(few <= 20 && many <= 20, "{few} and {many} calls");
-    // Where all of K is factorised: 2500 samples in panels of 240, beside the diagonal, products and what is bound.
+    // Where all of K is factorised: 2500 samples in panels of 240, beside the diagonal, products
+    // and what is bound.
     let backend = Flaky::failing_at(0);
     fit(&settings(), &data(720), Arc::clone(&backend)).unwrap();
     assert!(backend.calls() < 80, "{} calls", backend.calls());

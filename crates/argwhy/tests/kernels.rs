@@ -1,4 +1,5 @@
-//! Every kernel the whole way: fit, save, load, decide; and those of one's own, which stay in memory.
+//! Every kernel the whole way: fit, save, load, decide; and those of one's own, which stay in
+//! memory.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

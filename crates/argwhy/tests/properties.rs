@@ -1,4 +1,5 @@
-//! What must hold for any data: certificates that are true, predictions inside their limits, answers that follow the rows.
+//! What must hold for any data: certificates that are true, predictions inside their limits,
+//! answers that follow the rows.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -54,7 +55,8 @@ fn predict(fit: &Fit, signals: &Array2<f64>) -> Array2<f64> {
     Predictor::new(&fit.model).unwrap().predict(signals.view()).unwrap()
 }
 
-/// How far a prediction may be from that of the exact optimum, by the certificate (kernels with κ(s, s) = 1).
+/// How far a prediction may be from that of the exact optimum, by the certificate (kernels with
+/// κ(s, s) = 1).
 fn bound(fit: &Fit) -> f64 {
     fit.model.record.certificate.prediction_bound(1.0, fit.settings().regularization)
 }
@@ -68,7 +70,8 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     let (record, c) = (&fit.model.record, fit.model.record.certificate);
     let size = c.objective.abs() + c.primal.abs() + c.dual.abs();
     assert!(c.gap >= 0.0 && c.gap.is_finite() && c.relative_gap >= 0.0, "{what}: {c:?}");
-    // Where rounding is most of a gap that can be seen, or P itself may be off by a millionth, the bounds are wider by that.
+    // Where rounding is most of a gap that can be seen, or P itself may be off by a millionth, the
+    // bounds are wider by that.
     let apart = c.primal - c.dual - c.gap;
     let rounded = (2.0 * c.rounding >= c.gap && c.relative_gap > 1e-9) || apart > 1e-6 * c.primal;
     let rounding = 1e-9 * size.max(1e-300);
@@ -77,7 +80,8 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     assert_eq!(record.status == Status::Solved, solved, "{what}: {record:?}");
     assert!(fit.model.coefficients.iter().all(|a| a.is_finite()), "{what}");
 
-    // The primal value is that of the model as stored: k‖α‖²_K + mean(‖û − g‖² − dist²(g, U)), from predictions alone.
+    // The primal value is that of the model as stored: k‖α‖²_K + mean(‖û − g‖² − dist²(g, U)), from
+    // predictions alone.
     let predictor = Predictor::new(&fit.model).unwrap();
     let desired = predictor.desired(signals.view()).unwrap();
     let decided = predictor.predict(signals.view()).unwrap();
@@ -97,8 +101,9 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
         .sum();
     let primal = record.regularization * norm + loss / n;
     let scale = desired.iter().chain(decisions).fold(0.0_f64, |m, v| m.max(v * v));
-    // g is a sum of terms as large as α, each rounded: no order of summation promises more than eps·Σ|α|. That is nothing at
-    // k = 1e-6, and all there is at k = 1e-12, where Σ|α| reaches 1e12.
+    // g is a sum of terms as large as α, each rounded: no order of summation promises more than
+    // eps·Σ|α|. That is nothing at k = 1e-6, and all there is at k = 1e-12, where Σ|α| reaches
+    // 1e12.
     let weight: f64 = fit.model.coefficients.iter().map(|a| a.abs()).sum();
     let off = desired.iter().zip(decisions).fold(0.0_f64, |m, (g, u)| m.max((g - u).abs()));
     let of_sums = 4.0 * f64::EPSILON * weight * (2.0 * off + record.regularization * weight);
@@ -191,7 +196,8 @@ fn every_shape_is_answered_honestly_for_every_regularization() {
     for (_, what) in &short {
         eprintln!("not solved: {what}");
     }
-    // Below the default k, λ = kN can sink under what f64 resolves; at and above it everything is solved.
+    // Below the default k, λ = kN can sink under what f64 resolves; at and above it everything is
+    // solved.
     let failed: Vec<_> = short.iter().filter(|(exponent, _)| *exponent >= -6).collect();
     assert!(failed.is_empty(), "{failed:#?}");
 }

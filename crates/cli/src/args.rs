@@ -1,4 +1,5 @@
-//! The words of the command line. What they mean is decided in `config`; the flags of settings are in `flags`.
+//! The words of the command line. What they mean is decided in `config`; the flags of settings are
+//! in `flags`.
 
 use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
@@ -7,7 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Recover the objective behind an expert's decisions, with a proof of optimality, and decide like the expert.
+/// Recover the objective behind an expert's decisions, with a proof of optimality, and decide like
+/// the expert.
 #[derive(Parser)]
 #[command(name = "argwhy", version, propagate_version = true, max_term_width = 110)]
 pub struct Cli {
@@ -67,10 +69,12 @@ pub struct SourceOptions {
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub signals: Option<String>,
-    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not
+    /// given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub decisions: Option<String>,
-    /// Rows to train on, half-open; feature statistics still come from all rows. All rows if not given
+    /// Rows to train on, half-open; feature statistics still come from all rows. All rows if not
+    /// given
     #[arg(
         long,
         value_name = "0:5000,10000:15000",
@@ -78,7 +82,8 @@ pub struct SourceOptions {
         help_heading = "Data"
     )]
     pub rows: Option<RowRanges>,
-    /// How many times each row counts, under this key (`weights` if the flag is given alone); once each if not given
+    /// How many times each row counts, under this key (`weights` if the flag is given alone); once
+    /// each if not given
     #[arg(
         long,
         value_name = "KEY",
@@ -88,11 +93,13 @@ pub struct SourceOptions {
         help_heading = "Data"
     )]
     pub weights: Option<String>,
-    /// Read each row's constraints from the data, whichever are there: M·u ≤ W, M_eq·u = W_eq, lower ≤ u ≤ upper (csv: columns
-    /// M_<row>_<dim>, W_<row>, lower_<dim>, …). Limits given here as well restrict them further
+    /// Read each row's constraints from the data, whichever are there: M·u ≤ W, M_eq·u = W_eq,
+    /// lower ≤ u ≤ upper (csv: columns M_<row>_<dim>, W_<row>, lower_<dim>, …). Limits given here
+    /// as well restrict them further
     #[arg(long, help_heading = "Data")]
     pub constraints: bool,
-    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else from a column W of the file
+    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else
+    /// from a column W of the file
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(with = "path_text")]
     pub matrix: Option<PathBuf>,
@@ -106,8 +113,9 @@ pub struct SourceOptions {
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct OutputOptions {
-    /// Fit a model for each of these instead of one for -k, each starting from the one before: quickest from large to small. The models
-    /// are named after MODEL, with the regularization added
+    /// Fit a model for each of these instead of one for -k, each starting from the one before:
+    /// quickest from large to small. The models are named after MODEL, with the regularization
+    /// added
     #[arg(
         long,
         value_name = "1e-4,1e-5,1e-6",
@@ -184,7 +192,8 @@ pub struct DataOptions {
 /// Where constraints come from that all rows share. Those of single rows come with the data.
 #[derive(Args)]
 pub struct SetOptions {
-    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else from a column W of the file
+    /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else
+    /// from a column W of the file
     #[arg(long, value_name = "FILE")]
     pub matrix: Option<PathBuf>,
     /// The same for M_eq and W_eq
@@ -196,8 +205,8 @@ pub struct SetOptions {
 pub struct PredictArgs {
     /// A model written by `fit`
     pub model: PathBuf,
-    /// Signals to decide on, with M, W, … for a model fitted with constraints; with --jsonl lines of {"signal": [..]}, from
-    /// stdin if not given
+    /// Signals to decide on, with M, W, … for a model fitted with constraints; with --jsonl lines
+    /// of {"signal": [..]}, from stdin if not given
     #[arg(required_unless_present = "jsonl")]
     pub data: Option<PathBuf>,
     /// Where to write the decisions: .npz, .npy or .csv; with --jsonl stdout if not given
@@ -210,12 +219,12 @@ pub struct PredictArgs {
     pub decisions: Option<String>,
     #[command(flatten)]
     pub sets: SetOptions,
-    /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit of that limit would be worth
-    /// to the expert. With --jsonl they are part of each answer
+    /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit
+    /// of that limit would be worth to the expert. With --jsonl they are part of each answer
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
-    /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M": [[..]], "W": [..], "M_eq", "W_eq",
-    /// "lower", "upper", where null means no limit
+    /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
+    /// [[..]], "W": [..], "M_eq", "W_eq", "lower", "upper", where null means no limit
     #[arg(long, conflicts_with_all = ["signals", "decisions", "threads"])]
     pub jsonl: bool,
     /// Say nothing on stderr but errors
@@ -231,7 +240,8 @@ pub struct EvaluateArgs {
     pub data: PathBuf,
     #[command(flatten)]
     pub rows: DataOptions,
-    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not
+    /// given
     #[arg(long, value_name = "KEY")]
     pub decisions: Option<String>,
     #[command(flatten)]
@@ -245,8 +255,8 @@ pub struct EvaluateArgs {
 pub struct InspectArgs {
     /// A model written by `fit`
     pub model: PathBuf,
-    /// Write the prices of all limits that hold a training decision (.csv or .npz): what one more unit of that limit would be
-    /// worth to the expert
+    /// Write the prices of all limits that hold a training decision (.csv or .npz): what one more
+    /// unit of that limit would be worth to the expert
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     /// Print one JSON object
@@ -303,7 +313,8 @@ pub struct AblateArgs {
     pub output: PathBuf,
     #[command(flatten)]
     pub rows: DataOptions,
-    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not given
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not
+    /// given
     #[arg(long, value_name = "KEY")]
     pub decisions: Option<String>,
     /// One lower and one upper limit for every dimension of a decision
@@ -342,7 +353,8 @@ pub struct AblateArgs {
 pub struct BenchArgs {
     /// A model written by `fit`
     pub model: PathBuf,
-    /// Signals to decide on, with M, W, … for a model fitted with constraints; the model's own training signals if not given
+    /// Signals to decide on, with M, W, … for a model fitted with constraints; the model's own
+    /// training signals if not given
     pub data: Option<PathBuf>,
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", requires = "data")]

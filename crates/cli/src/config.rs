@@ -150,11 +150,13 @@ fn read(path: &Path) -> Result<Table, CliError> {
     Ok(table)
 }
 
-/// Refuses options of SSO where another solver would ignore them, and those of the kernel matrix where there is none.
+/// Refuses options of SSO where another solver would ignore them, and those of the kernel matrix
+/// where there is none.
 fn check_solver(line: &Table, settings: &FitSettings) -> Result<(), CliError> {
     if settings.primal && line.contains_key("precision") {
         return Err(CliError::Usage(
-            "--precision is about kernel values, and --primal has none: it computes in f64; leave one of them out"
+            "--precision is about kernel values, and --primal has none: it computes in f64; leave \
+             one of them out"
                 .to_owned(),
         ));
     }
@@ -186,7 +188,8 @@ mod tests {
         merged(&line(&args(&words)).unwrap(), file.parse().unwrap()).unwrap()
     }
 
-    /// Values that might do for a setting: what it says it takes where it refuses nonsense, and numbers.
+    /// Values that might do for a setting: what it says it takes where it refuses nonsense, and
+    /// numbers.
     fn candidates(name: &str) -> Vec<String> {
         let nonsense = FitSettings::check(name, &Value::from("nonsense"));
         let told = nonsense.err().map(|error| error.to_string()).unwrap_or_default();
@@ -236,8 +239,8 @@ mod tests {
 
     #[test]
     fn every_other_option_can_stand_in_the_config_file() {
-        let words = "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m --matrix-eq=e \
-                     --path=1,2 --json --trace=t --report=r --quiet";
+        let words = "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m \
+                     --matrix-eq=e --path=1,2 --json --trace=t --report=r --quiet";
         let by_flag = told(words, "");
         let text: String =
             line(&args(&words.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()))

@@ -1,4 +1,5 @@
-//! The flags of settings, with their help. Names, types and defaults are those of [`FitSettings`]; here are only words for people.
+//! The flags of settings, with their help. Names, types and defaults are those of [`FitSettings`];
+//! here are only words for people.
 
 use argwhy::FitSettings;
 use argwhy::settings::{MemorySize, Table, Value, value_of};
@@ -42,14 +43,16 @@ const FEATURES: [Flag; 10] = [
     flag(
         "gamma",
         "GAMMA",
-        "Inverse width of the kernel, 1/(2·length²) for rbf and matern; auto is 1/(number of features)",
+        "Inverse width of the kernel, 1/(2·length²) for rbf and matern; auto is 1/(number of \
+         features)",
     ),
     flag("degree", "N", "Degree of polynomial kernels, 1 to 32; 3 if not given"),
     flag("offset", "C", "Offset c of polynomial kernels (gamma·a'b + c)^degree; 1 if not given"),
     flag(
         "length-scales",
         "A,B,C",
-        "What each feature is divided by before the kernel sees it, one number a feature; nothing if not given",
+        "What each feature is divided by before the kernel sees it, one number a feature; nothing \
+         if not given",
     ),
     flag(
         "intercept",
@@ -59,8 +62,9 @@ const FEATURES: [Flag; 10] = [
     flag(
         "primal",
         "",
-        "Solve for the weights of the features, not for coefficients of the samples: plain inverse optimization with \
-         --kernel linear. The same optimum; a million samples in seconds, and a model of a few numbers",
+        "Solve for the weights of the features, not for coefficients of the samples: plain inverse \
+         optimization with --kernel linear. The same optimum; a million samples in seconds, and a \
+         model of a few numbers",
     ),
 ];
 
@@ -86,8 +90,8 @@ const PROBLEM: [Flag; 6] = [
     flag(
         "theta",
         "THETA",
-        "The quadratic part of the objective, θ_uu: identity, or learn it too (decisions' dimensions may then trade off \
-         against each other)",
+        "The quadratic part of the objective, θ_uu: identity, or learn it too (decisions' \
+         dimensions may then trade off against each other)",
     ),
     flag("tol", "TOL", "Relative duality gap to reach"),
     flag("max-iterations", "N", "Steps at most: 100 for newton, 1000 blocks for sso if not given"),
@@ -109,7 +113,8 @@ const SSO: [Flag; 4] = [
     flag(
         "init",
         "INIT",
-        "Start: warm-up (parts one after the other), paper-warm-up (parts on their own), expert or zero",
+        "Start: warm-up (parts one after the other), paper-warm-up (parts on their own), expert or \
+         zero",
     ),
 ];
 
@@ -119,14 +124,14 @@ const MACHINE: [Flag; 5] = [
     flag(
         "precision",
         "PRECISION",
-        "Precision of kernel values while iterating: f32 where that pays (thousands of samples, k not tiny) or f64 \
-         throughout. Certificates are f64 always",
+        "Precision of kernel values while iterating: f32 where that pays (thousands of samples, k \
+         not tiny) or f64 throughout. Certificates are f64 always",
     ),
     flag(
         "operator",
         "OPERATOR",
-        "Kernel values: stored, compact (stored in 16 bits, corrected with exact ones), tiled (recomputed, little memory) \
-         or auto, the first of these that fits",
+        "Kernel values: stored, compact (stored in 16 bits, corrected with exact ones), tiled \
+         (recomputed, little memory) or auto, the first of these that fits",
     ),
     flag("seed", "N", "Seed of everything random"),
 ];

@@ -1,4 +1,5 @@
-//! The `argwhy` command: arguments → plan → one of `commands/`. Data goes to stdout, everything else to stderr.
+//! The `argwhy` command: arguments → plan → one of `commands/`. Data goes to stdout, everything
+//! else to stderr.
 
 mod args;
 mod commands;

@@ -26,7 +26,8 @@ pub struct Follow {
 
 struct Trace {
     path: PathBuf,
-    /// None until the first step: what an earlier fit left there stays until this one has something to say.
+    /// None until the first step: what an earlier fit left there stays until this one has something
+    /// to say.
     file: Option<File>,
     failed: Option<io::Error>,
 }

@@ -1,11 +1,13 @@
-//! A product with the kernel matrix beside what it cannot do without: gemm and exp on as many entries.
+//! A product with the kernel matrix beside what it cannot do without: gemm and exp on as many
+//! entries.
 //!
-//! `cargo bench -p argwhy-core --bench kernel_product [-- --quick] [-- --json]`. The product is `KernelOperator::apply` with
-//! recomputed tiles and three vectors: inner products, distances, exponentials and both accumulations (a tile serves two
-//! blocks). Beside it, in the same process and turn by turn: faer's gemm for the inner products of the same triangle of
-//! samples, with the block size and layout that suit it best; a vectorised exp that never leaves the first cache; and one
-//! after the other, exp on the tile that gemm has just written. Whoever writes K·v with a library has these to pay, and the
-//! accumulation as well, which is left out.
+//! `cargo bench -p argwhy-core --bench kernel_product [-- --quick] [-- --json]`. The product is
+//! `KernelOperator::apply` with recomputed tiles and three vectors: inner products, distances,
+//! exponentials and both accumulations (a tile serves two blocks). Beside it, in the same process
+//! and turn by turn: faer's gemm for the inner products of the same triangle of samples, with the
+//! block size and layout that suit it best; a vectorised exp that never leaves the first cache; and
+//! one after the other, exp on the tile that gemm has just written. Whoever writes K·v with a
+//! library has these to pay, and the accumulation as well, which is left out.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 #![allow(
@@ -45,8 +47,9 @@ trait Number: Copy + Send + Sync + Default + 'static {
     fn exp(isa: Isa, x: &mut [Self]);
 }
 
-/// eˣ for −80 ≤ x ≤ 80: x = n ln 2 + r, a Taylor polynomial in r, n into the exponent. A plain loop that the compiler turns
-/// into vectors of whatever the function around it may use; `FUSED` where that has a fused multiply-add.
+/// eˣ for −80 ≤ x ≤ 80: x = n ln 2 + r, a Taylor polynomial in r, n into the exponent. A plain loop
+/// that the compiler turns into vectors of whatever the function around it may use; `FUSED` where
+/// that has a fused multiply-add.
 macro_rules! number {
     ($t:ty, $precision:expr, $name:literal, $bias:literal, $shift:literal, $one:expr, $ln2:expr,
      $polynomial:expr, $avx512:ident, $avx2:ident, $plain:ident) => {
@@ -167,8 +170,8 @@ impl<T: Number> Features<T> {
         }
     }
 
-    /// X_I X_Jᵀ for all blocks I ≤ J of `block` samples, and the exponential of it where `exp` says with what: seconds and
-    /// entries.
+    /// X_I X_Jᵀ for all blocks I ≤ J of `block` samples, and the exponential of it where `exp` says
+    /// with what: seconds and entries.
     fn gemm(&self, (block, by_rows): (usize, bool), exp: Option<Isa>) -> (f64, usize) {
         let n_blocks = self.n / block;
         let tiles: Vec<(usize, usize)> =
@@ -254,8 +257,9 @@ impl Row {
 
     fn json(&self) -> String {
         format!(
-            "{{\"precision\": \"{}\", \"d\": {}, \"threads\": {}, \"product_ns\": {:.4}, \"gemm_ns\": {:.4}, \"exp_ns\": {:.4}, \
-             \"both_ns\": {:.4}, \"ratio\": {:.4}, \"median_ratio\": {:.4}, \"ratio_both\": {:.4}}}",
+            "{{\"precision\": \"{}\", \"d\": {}, \"threads\": {}, \"product_ns\": \
+             {:.4}, \"gemm_ns\": {:.4}, \"exp_ns\": {:.4}, \"both_ns\": {:.4}, \"ratio\": \
+             {:.4}, \"median_ratio\": {:.4}, \"ratio_both\": {:.4}}}",
             self.precision,
             self.d,
             self.threads,
@@ -326,7 +330,8 @@ fn check_exponential<T: Number + Into<f64>>(tolerance: f64) {
 fn main() {
     let asked = |option: &str| std::env::args().any(|argument| argument == option);
     let (quick, json) = (asked("--quick"), asked("--json"));
-    // A multiple of every block, and turns of a few milliseconds: the least of many short ones is what a busy machine can do.
+    // A multiple of every block, and turns of a few milliseconds: the least of many short ones is
+    // what a busy machine can do.
     let (n, turns) = (1920, if quick { 11 } else { 151 });
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     check_exponential::<f32>(1e-5);
@@ -352,7 +357,8 @@ fn main() {
             ] {
                 if !json {
                     println!(
-                        "{:>4} {:>4} {:>7} {:>8.3} {:>8.3} {:>8.3} {:>8.3} {:>6.3} {:>10.3} {:>7.3}",
+                        "{:>4} {:>4} {:>7} {:>8.3} {:>8.3} {:>8.3} {:>8.3} {:>6.3} {:>10.3} \
+                         {:>7.3}",
                         row.precision,
                         row.d,
                         row.threads,
@@ -371,7 +377,8 @@ fn main() {
     }
     if json {
         println!(
-            "{{\"n_samples\": {n}, \"vectors\": {VECTORS}, \"turns\": {turns}, \"isa\": \"{}\", \"rows\": [{}]}}",
+            "{{\"n_samples\": {n}, \"vectors\": {VECTORS}, \"turns\": \
+             {turns}, \"isa\": \"{}\", \"rows\": [{}]}}",
             Isa::detect().name(),
             rows.join(", ")
         );

@@ -1,7 +1,7 @@
 //! Nanoseconds a small quadratic program takes, cold and from the working set of a neighbouring g.
 //!
-//! `cargo bench -p argwhy-core --bench small_qp`. Every problem is another one, as in training: a loop over a single
-//! problem would measure a branch predictor that knows the answer.
+//! `cargo bench -p argwhy-core --bench small_qp`. Every problem is another one, as in training: a
+//! loop over a single problem would measure a branch predictor that knows the answer.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 

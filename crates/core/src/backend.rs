@@ -1,9 +1,11 @@
-//! Where kernel values live: a machine as a value that plans, builds operators and decides on batches.
+//! Where kernel values live: a machine as a value that plans, builds operators and decides on
+//! batches.
 //!
-//! Enters: features and a kernel, or a model. Leaves: a [`KernelOperator`] for the solvers, a [`BatchPredictor`] for a predictor.
-//! [`Host`], this machine's cores, is the default. Another machine is a crate of its own with an implementation of [`Backend`]; nothing
-//! here, in the solvers or in the plan knows its name. What it holds on a device or on other machines is its own to bound; what it
-//! holds in this process is what a plan counts.
+//! Enters: features and a kernel, or a model. Leaves: a [`KernelOperator`] for the solvers, a
+//! [`BatchPredictor`] for a predictor. [`Host`], this machine's cores, is the default. Another
+//! machine is a crate of its own with an implementation of [`Backend`]; nothing here, in the
+//! solvers or in the plan knows its name. What it holds on a device or on other machines is its own
+//! to bound; what it holds in this process is what a plan counts.
 
 use crate::error::Error;
 use crate::kernel::Kernel;
@@ -23,8 +25,9 @@ pub struct Storage {
     pub blocks: OperatorKind,
     /// Of kernel values while iterating.
     pub precision: Precision,
-    /// What kernel values of exact products may be off by on average: [`accuracy_for`](crate::operator::accuracy_for) says what a certificate needs. Whatever
-    /// they are off by, the operator tells ([`KernelOperator::rounding`]).
+    /// What kernel values of exact products may be off by on average:
+    /// [`accuracy_for`](crate::operator::accuracy_for) says what a certificate needs. Whatever they
+    /// are off by, the operator tells ([`KernelOperator::rounding`]).
     pub accuracy: f64,
 }
 
@@ -35,12 +38,14 @@ impl Storage {
     }
 }
 
-/// A machine that multiplies with kernel matrices. Failures of its own are [`Error::Backend`] with its name.
+/// A machine that multiplies with kernel matrices. Failures of its own are [`Error::Backend`] with
+/// its name.
 pub trait Backend: Debug + Send + Sync {
     /// As messages name it.
     fn name(&self) -> &str;
 
-    /// Whether it can hold the matrix of `n_samples` like this: it has the kernel, the kind and the precision, and room of its own.
+    /// Whether it can hold the matrix of `n_samples` like this: it has the kernel, the kind and the
+    /// precision, and room of its own.
     fn offers(
         &self,
         kernel: &Kernel,
@@ -61,7 +66,8 @@ pub trait Backend: Debug + Send + Sync {
     /// Bytes of this process that a product with `n_vectors` vectors takes while it runs.
     fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64;
 
-    /// The kernel matrix of `features` (n_samples × n_features), held as planned. Features may be dropped when this returns.
+    /// The kernel matrix of `features` (n_samples × n_features), held as planned. Features may be
+    /// dropped when this returns.
     fn operator(
         &self,
         features: ArrayView2<'_, f64>,
@@ -74,7 +80,8 @@ pub trait Backend: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Seconds of a product of `n_vectors` vectors with the matrix of `n_samples`, by trying the samples given and scaling with N².
+    /// Seconds of a product of `n_vectors` vectors with the matrix of `n_samples`, by trying the
+    /// samples given and scaling with N².
     fn product_seconds(
         &self,
         features: ArrayView2<'_, f64>,

@@ -4,7 +4,8 @@ use crate::wording::Spelling;
 use std::fmt;
 use thiserror::Error;
 
-/// An input the core cannot work with. `{}` names settings as in Rust and Python, `{:#}` as the command's flags. Not converging is a [`Status`](crate::solver::Status), never an error.
+/// An input the core cannot work with. `{}` names settings as in Rust and Python, `{:#}` as the
+/// command's flags. Not converging is a [`Status`](crate::solver::Status), never an error.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +14,8 @@ pub enum Error {
     NoSamples,
     /// Two arrays that belong together have different lengths.
     #[error(
-        "{left} has {left_rows} rows but {right} has {right_rows}; they must have one row per sample"
+        "{left} has {left_rows} rows but {right} has {right_rows}; they must have one row per \
+         sample"
     )]
     RowCount {
         /// Name of the first array.
@@ -53,7 +55,8 @@ pub enum Error {
     },
     /// A lower limit lies above its upper limit.
     #[error(
-        "dimension {dimension} has the lower limit {lower} above the upper limit {upper}; no decision fits between them"
+        "dimension {dimension} has the lower limit {lower} above the upper limit {upper}; no \
+         decision fits between them"
     )]
     EmptyBox {
         /// Dimension, from 0.
@@ -91,7 +94,8 @@ pub enum Error {
     },
     /// A constraint has a value that means nothing there.
     #[error(
-        "{what} has the value {value} in the set of sample {sample}, row {row}{}; that excludes every decision or none",
+        "{what} has the value {value} in the set of sample {sample}, row {row}{}; that excludes \
+         every decision or none",
         column.map_or(String::new(), |column| format!(", column {column}"))
     )]
     Constraint {
@@ -129,7 +133,8 @@ pub enum Error {
     },
     /// A model whose decision sets come with the data got none.
     #[error(
-        "the model was fitted with constraints from its data, so decisions need theirs: {what} (arrays M and W, M_eq and W_eq, lower, upper)"
+        "the model was fitted with constraints from its data, so decisions need theirs: {what} \
+         (arrays M and W, M_eq and W_eq, lower, upper)"
     )]
     ConstraintsMissing {
         /// What is missing.
@@ -137,7 +142,8 @@ pub enum Error {
     },
     /// θ_uu would be made of rounding.
     #[error(
-        "theta_uu can't be learned with the regularization {regularization:e}: rounding alone would move it visibly; use at least {least:.1e}"
+        "theta_uu can't be learned with the regularization {regularization:e}: rounding alone \
+         would move it visibly; use at least {least:.1e}"
     )]
     ThetaPrecision {
         /// k.
@@ -163,8 +169,8 @@ pub enum Error {
     },
     /// Length scales that do not fit the features.
     #[error(
-        "there are {found} length scales but {n_features} features; give one length scale for each feature, in the \
-         feature map's order (poly2: 1, then the signals, then their products)"
+        "there are {found} length scales but {n_features} features; give one length scale for each \
+         feature, in the feature map's order (poly2: 1, then the signals, then their products)"
     )]
     LengthScales {
         /// Length scales given.
@@ -174,7 +180,8 @@ pub enum Error {
     },
     /// A kernel for which there is no theory, let alone an optimum.
     #[error(
-        "the kernel is not positive semidefinite: {0}; check its formula (samples are counted from 0)"
+        "the kernel is not positive semidefinite: {0}; check its formula (samples are counted from \
+         0)"
     )]
     NotPositiveSemidefinite(KernelFault),
     /// The memory limit is below what the fit needs.
@@ -184,7 +191,8 @@ pub enum Error {
         limit: String,
         /// The least that would do, as text.
         least: String,
-        /// How slow that would be, and what would be quick, in brackets; empty where it is as quick as any.
+        /// How slow that would be, and what would be quick, in brackets; empty where it is as quick
+        /// as any.
         speed: String,
         /// Samples.
         n_samples: usize,
@@ -193,8 +201,9 @@ pub enum Error {
     },
     /// Decisions whose squares leave the range of double precision.
     #[error(
-        "decisions of dimension {dimension} reach {largest:e}: their squares leave the range of double precision; give them \
-         in another unit, so that the largest lies between 1e-75 and 1e75"
+        "decisions of dimension {dimension} reach {largest:e}: their squares leave the range of \
+         double precision; give them in another unit, so that the largest lies between 1e-75 and \
+         1e75"
     )]
     DecisionRange {
         /// The dimension.
@@ -202,7 +211,8 @@ pub enum Error {
         /// Its largest decision.
         largest: f64,
     },
-    /// The machine that kernel values live on could not go on: a device that is gone, a worker that died, memory of its own that is full.
+    /// The machine that kernel values live on could not go on: a device that is gone, a worker that
+    /// died, memory of its own that is full.
     #[error("the {backend} backend failed: {what}")]
     Backend {
         /// Its name.
@@ -231,10 +241,9 @@ fn infeasible(
     let spelling = Spelling::of(f);
     write!(
         f,
-        "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the limits' scale \
-         (first rows: {rows}; row {first_row}: {seen}); check \
-         the limits, or use {} to move them to the nearest limit, or {} to fit them as \
-         they are",
+        "{count} of {total} decisions lie outside their limits by more than {tolerance:e} of the \
+         limits' scale (first rows: {rows}; row {first_row}: {seen}); check the limits, or use {} \
+         to move them to the nearest limit, or {} to fit them as they are",
         spelling.with_value("infeasible", "clip"),
         spelling.with_value("infeasible", "keep"),
     )
@@ -263,8 +272,8 @@ fn memory(
     let memory = Spelling::of(f).setting("memory");
     write!(
         f,
-        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features need at least {least}; \
-         raise {memory}{speed}, use fewer rows or simpler features"
+        "a memory limit of {limit} can't be kept: {n_samples} samples with {n_features} features \
+         need at least {least}; raise {memory}{speed}, use fewer rows or simpler features"
     )
 }
 

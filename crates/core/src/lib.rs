@@ -1,14 +1,16 @@
 //! The mathematics of argwhy: kernel inverse optimization, solved exactly and certified.
 //!
-//! An expert decides by minimising an unknown objective inside known limits. From its signals and decisions this crate
-//! recovers the objective as a kernel model, proves how close to optimal the model is, and decides like the expert.
-//! The modules stand in the order data passes through them, and each imports only from those above it:
+//! An expert decides by minimising an unknown objective inside known limits. From its signals and
+//! decisions this crate recovers the objective as a kernel model, proves how close to optimal the
+//! model is, and decides like the expert. The modules stand in the order data passes through them,
+//! and each imports only from those above it:
 //!
-//! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] → [`operator`] →
-//! [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] → [`predict`] → [`backend`] → [`metrics`]
+//! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] →
+//! [`operator`] → [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] →
+//! [`predict`] → [`backend`] → [`metrics`]
 //!
-//! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel Inverse Optimization"
-//! (NeurIPS 2024); what was derived for this project is in `docs/book`.
+//! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel
+//! Inverse Optimization" (NeurIPS 2024); what was derived for this project is in `docs/book`.
 
 pub mod wording;
 

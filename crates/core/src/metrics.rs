@@ -18,8 +18,8 @@ pub struct Metrics {
     pub mae: f64,
     /// Largest absolute difference.
     pub max_error: f64,
-    /// Mean of F(s, û) − min over U of F(s, u) under the learned objective: zero where the model would have decided as
-    /// the expert did, negative only for decisions outside their set.
+    /// Mean of F(s, û) − min over U of F(s, u) under the learned objective: zero where the model
+    /// would have decided as the expert did, negative only for decisions outside their set.
     pub mean_suboptimality: f64,
     /// Predictions outside their set: zero, always.
     pub infeasible: usize,
@@ -28,7 +28,8 @@ pub struct Metrics {
 /// Beyond a limit by more than this share of the limits' scale a prediction would count as outside.
 const PREDICTION_TOLERANCE: f64 = 1e-9;
 
-/// Compares X(`desired`) with `observed`, both n × decision_dim, under θ_uu and the sets of the rows.
+/// Compares X(`desired`) with `observed`, both n × decision_dim, under θ_uu and the sets of the
+/// rows.
 pub fn evaluate(
     desired: ArrayView2<'_, f64>,
     observed: ArrayView2<'_, f64>,
@@ -78,11 +79,11 @@ pub fn evaluate(
     })
 }
 
-/// The coefficient of determination R² of `predicted` for `observed`, both n × decision_dim: one minus the squared error over the
-/// spread of what was observed, averaged over the dimensions.
+/// The coefficient of determination R² of `predicted` for `observed`, both n × decision_dim: one
+/// minus the squared error over the spread of what was observed, averaged over the dimensions.
 ///
-/// A dimension without spread counts one where it is met exactly, else zero, as in scikit-learn. `weights` has one number
-/// a row, or is none. NaN for fewer than two rows.
+/// A dimension without spread counts one where it is met exactly, else zero, as in scikit-learn.
+/// `weights` has one number a row, or is none. NaN for fewer than two rows.
 pub fn r2(
     predicted: ArrayView2<'_, f64>,
     observed: ArrayView2<'_, f64>,

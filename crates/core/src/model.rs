@@ -12,8 +12,9 @@ use crate::wording::Worded;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-/// A fitted model and the set decisions are taken from: g(s) = Σ κ(s, ŝ_i) α_i over the samples that carry weight, or, for plain inverse
-/// optimization, g(s) = Vᵀφ(s) with explicit weights and no samples at all.
+/// A fitted model and the set decisions are taken from: g(s) = Σ κ(s, ŝ_i) α_i over the samples
+/// that carry weight, or, for plain inverse optimization, g(s) = Vᵀφ(s) with explicit weights and
+/// no samples at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Signals to features, with the statistics of the training data.
@@ -22,12 +23,14 @@ pub struct Model {
     pub kernel: Kernel,
     /// The model's own limits U.
     pub set: DecisionSet,
-    /// Whether decisions are also limited by constraints that come with their signals, as those of training were.
+    /// Whether decisions are also limited by constraints that come with their signals, as those of
+    /// training were.
     pub constrained: bool,
     /// θ_uu, where it is not the identity.
     pub theta: Option<LearnedTheta>,
-    /// V of a plain model, n_features × decision_dim, one row more where κ is aᵀb + 1: that of the intercept. Nothing is in the lists
-    /// of support then, nor in that of prices, which would outweigh the model: they follow from V and the data.
+    /// V of a plain model, n_features × decision_dim, one row more where κ is aᵀb + 1: that of the
+    /// intercept. Nothing is in the lists of support then, nor in that of prices, which would
+    /// outweigh the model: they follow from V and the data.
     pub weights: Option<Array2<f64>>,
     /// Signals of the samples with a coefficient that is not zero, n_support × signal_dim.
     pub support_signals: Array2<f64>,
@@ -79,14 +82,15 @@ pub struct FitRecord {
 }
 
 impl FitRecord {
-    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names it as the command's flags.
+    /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names
+    /// it as the command's flags.
     pub fn verdict(&self) -> Worded<'static> {
         let certificate = self.certificate;
         Worded(match self.status {
             // Half of the gap or more is what rounding may hide.
             Status::Stalled if 2.0 * certificate.rounding >= certificate.gap => {
-                "stalled: rounding in double precision may hide a gap of this size (normalise the signals, or try a smaller \
-                 {gamma}, a larger {regularization} or {tol})"
+                "stalled: rounding in double precision may hide a gap of this size (normalise the \
+                 signals, or try a smaller {gamma}, a larger {regularization} or {tol})"
             }
             Status::Solved => "solved",
             Status::MaxIterations => "stopped at the step limit (raise {max_iterations})",
@@ -100,7 +104,8 @@ impl FitRecord {
 }
 
 impl Model {
-    /// Cuts the samples without weight and keeps the rest; of an outcome with explicit weights, those alone.
+    /// Cuts the samples without weight and keeps the rest; of an outcome with explicit weights,
+    /// those alone.
     pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {
         let Parts { features, kernel, set, constrained, signals, rows } = parts;
         let coefficients = outcome.certified.coefficients.t();
@@ -297,7 +302,8 @@ impl Model {
         }
     }
 
-    /// What each weight of a plain model belongs to: `1`, `s0`, `s0*s1`, and `intercept` where there is one.
+    /// What each weight of a plain model belongs to: `1`, `s0`, `s0*s1`, and `intercept` where
+    /// there is one.
     pub fn weight_names(&self) -> Vec<String> {
         let mut names = self.features.names();
         if self.weights.as_ref().is_some_and(|weights| weights.nrows() > names.len()) {

@@ -1,8 +1,9 @@
 //! Decisions: features, kernel values against the support, a weighted sum, a projection.
 //!
-//! Enters: a model, signals and, where the model's sets come with the data, their constraints. Leaves: u(s) = X(g(s)) with
-//! g(s) = Σ κ(s, ŝ_i) α_i ([KIO 8]), X the projection on U(s) for θ_uu = I, everything in f64. A decision has the same bits alone, in any
-//! batch and on any number of threads. It lies in a box exactly, and beyond no row of a polyhedron by more than rounding.
+//! Enters: a model, signals and, where the model's sets come with the data, their constraints.
+//! Leaves: u(s) = X(g(s)) with g(s) = Σ κ(s, ŝ_i) α_i ([KIO 8]), X the projection on U(s) for θ_uu
+//! = I, everything in f64. A decision has the same bits alone, in any batch and on any number of
+//! threads. It lies in a box exactly, and beyond no row of a polyhedron by more than rounding.
 
 use crate::dataset::Constraints;
 use crate::decision_set::{DecisionSet, Prices, SampleSets};
@@ -21,7 +22,8 @@ use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-/// Signals that are decided together: enough to reuse a block of support points while it is in cache.
+/// Signals that are decided together: enough to reuse a block of support points while it is in
+/// cache.
 const BATCH: usize = 256;
 /// Largest difference between the g of both ways, relative to the largest of them.
 const AGREEMENT: f64 = 1e-11;
@@ -32,9 +34,11 @@ const ACCURACY: f64 = 1e-12;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
-/// What computes desired decisions for many signals at once: the host, or a machine that a backend stands for.
+/// What computes desired decisions for many signals at once: the host, or a machine that a backend
+/// stands for.
 pub trait BatchPredictor: Send + Sync {
-    /// out = g(s) for every row of `signals`, which are finite and as wide as the model's: n × signal_dim to n × decision_dim, in f64.
+    /// out = g(s) for every row of `signals`, which are finite and as wide as the model's: n ×
+    /// signal_dim to n × decision_dim, in f64.
     fn desired_into(
         &self,
         signals: ArrayView2<'_, f64>,
@@ -42,11 +46,13 @@ pub trait BatchPredictor: Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// A model made ready to decide: g(s) from its expansion, then the best decision in the signal's set.
+/// A model made ready to decide: g(s) from its expansion, then the best decision in the signal's
+/// set.
 ///
-/// [`desired`](Self::desired) is g, [`sets`](Self::sets) the sets, [`decide`](Self::decide) the decisions on both and
-/// [`prices`](Self::prices) what the limits cost; [`predict`](Self::predict) and [`predict_within`](Self::predict_within) are these
-/// in one call, [`decide_one`](Self::decide_one) is a control loop's.
+/// [`desired`](Self::desired) is g, [`sets`](Self::sets) the sets, [`decide`](Self::decide) the
+/// decisions on both and [`prices`](Self::prices) what the limits cost; [`predict`](Self::predict)
+/// and [`predict_within`](Self::predict_within) are these in one call,
+/// [`decide_one`](Self::decide_one) is a control loop's.
 pub struct Predictor {
     features: FeatureMap,
     set: DecisionSet,
@@ -57,9 +63,11 @@ pub struct Predictor {
     support: Samples<f64>,
     /// The faster way for signals whose features are not clipped, where model and kernel allow it.
     quadratic: Option<QuadraticSupport>,
-    /// V of a plain model, row by row; its last row is an intercept's where there is one more than features.
+    /// V of a plain model, row by row; its last row is an intercept's where there is one more than
+    /// features.
     weights: Option<Array2<f64>>,
-    /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the support.
+    /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the
+    /// support.
     coefficients: Aligned<f64>,
     isa: Isa,
 }
@@ -123,16 +131,18 @@ impl Predictor {
         Ok(predictor)
     }
 
-    /// The same with the desired decisions of batches from `batches`, as a backend made it of the same model. Single decisions stay here: a
-    /// control loop can't wait for another machine. Other machines may round differently, within what the certificate allows.
+    /// The same with the desired decisions of batches from `batches`, as a backend made it of the
+    /// same model. Single decisions stay here: a control loop can't wait for another machine. Other
+    /// machines may round differently, within what the certificate allows.
     #[must_use]
     pub fn with_batches(mut self, batches: Option<Box<dyn BatchPredictor>>) -> Self {
         self.elsewhere = batches;
         self
     }
 
-    /// Whether both ways want the same decisions at some support points. Far from zero the features themselves are rounded, and
-    /// the certificate is about those; and where k is tiny, the sum of large coefficients magnifies what is rounded.
+    /// Whether both ways want the same decisions at some support points. Far from zero the features
+    /// themselves are rounded, and the certificate is about those; and where k is tiny, the sum of
+    /// large coefficients magnifies what is rounded.
     fn ways_agree(&self, features: ArrayView2<'_, f64>) -> bool {
         let Some(support) = &self.quadratic else { return true };
         let n = features.nrows();
@@ -188,10 +198,11 @@ impl Predictor {
         }
     }
 
-    /// The sets of `n_signals` signals: the model's own limits and the constraints that come with them.
+    /// The sets of `n_signals` signals: the model's own limits and the constraints that come with
+    /// them.
     ///
-    /// Fails where a model that was fitted with constraints gets none, and on empty sets. A model that was fitted without may
-    /// decide within constraints all the same.
+    /// Fails where a model that was fitted with constraints gets none, and on empty sets. A model
+    /// that was fitted without may decide within constraints all the same.
     pub fn sets(
         &self,
         constraints: Option<&Constraints>,
@@ -220,8 +231,9 @@ impl Predictor {
         })
     }
 
-    /// Decides on one signal: `out` (decision_dim) becomes the decision, in set number i of those that [`sets`](Self::sets) made, or in
-    /// the model's own where none are given. Allocates nothing, except for a model with a learned θ_uu that is given no set.
+    /// Decides on one signal: `out` (decision_dim) becomes the decision, in set number i of those
+    /// that [`sets`](Self::sets) made, or in the model's own where none are given. Allocates
+    /// nothing, except for a model with a learned θ_uu that is given no set.
     pub fn decide_one(
         &self,
         signal: &[f64],
@@ -305,7 +317,8 @@ impl Predictor {
         self.decide(self.desired(signals)?.view(), &sets)
     }
 
-    /// X(g) for every row of `desired` (n × decision_dim), each in its own of `sets`, which [`sets`](Self::sets) made.
+    /// X(g) for every row of `desired` (n × decision_dim), each in its own of `sets`, which
+    /// [`sets`](Self::sets) made.
     pub fn decide(
         &self,
         desired: ArrayView2<'_, f64>,
@@ -357,7 +370,8 @@ impl Predictor {
         }
     }
 
-    /// The learned objective F(s, u) = uᵀΘu − 2g(s)ᵀu of every row of `decisions`, each on its own signal or all on one.
+    /// The learned objective F(s, u) = uᵀΘu − 2g(s)ᵀu of every row of `decisions`, each on its own
+    /// signal or all on one.
     pub fn objective(
         &self,
         signals: ArrayView2<'_, f64>,
@@ -405,7 +419,8 @@ impl Predictor {
             }
             return;
         }
-        // Which way a row goes depends on the row alone, so its bits do not depend on its neighbours.
+        // Which way a row goes depends on the row alone, so its bits do not depend on its
+        // neighbours.
         let (fast, slow): (Vec<usize>, Vec<usize>) = (0..signals.nrows()).partition(|&i| {
             self.quadratic.is_some() && !self.features.is_clipped(features.row(i).iter())
         });
@@ -568,7 +583,8 @@ mod tests {
         }
     }
 
-    /// One at a time, in batches of any size, clipped or not: the same bits, right to rounding, inside the set.
+    /// One at a time, in batches of any size, clipped or not: the same bits, right to rounding,
+    /// inside the set.
     #[test]
     fn a_decision_does_not_depend_on_its_neighbours() {
         let gamma = 0.1;
@@ -630,7 +646,8 @@ mod tests {
         }
     }
 
-    /// Explicit weights V = Φᵀα decide as the samples they came from, alone and in batches to the same bits.
+    /// Explicit weights V = Φᵀα decide as the samples they came from, alone and in batches to the
+    /// same bits.
     #[test]
     fn weights_stand_for_samples() {
         for (kernel, intercept) in

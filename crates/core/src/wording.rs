@@ -1,8 +1,9 @@
 //! How messages name settings.
 //!
-//! What a message tells to change is a setting, and every front end spells settings its own way. Printed with `{}`, an error names
-//! them as Rust, Python and config files do (`max_iterations`, `infeasible="clip"`); printed with `{:#}`, as the command's flags
-//! (`--max-iterations`, `--infeasible clip`).
+//! What a message tells to change is a setting, and every front end spells settings its own way.
+//! Printed with `{}`, an error names them as Rust, Python and config files do (`max_iterations`,
+//! `infeasible="clip"`); printed with `{:#}`, as the command's flags (`--max-iterations`,
+//! `--infeasible clip`).
 
 use std::fmt;
 
@@ -39,7 +40,8 @@ impl Spelling {
         }
     }
 
-    /// The setting as what a sentence is about. Flags lose their dashes: the value may stand in a config file.
+    /// The setting as what a sentence is about. Flags lose their dashes: the value may stand in a
+    /// config file.
     pub fn subject(self, name: &str) -> String {
         match self {
             Self::Names => name.replace('-', "_"),
@@ -47,7 +49,8 @@ impl Spelling {
         }
     }
 
-    /// `text` with each mark, `{max_iterations}` or `{infeasible clip}`, spelled out. Other braces stay as they are.
+    /// `text` with each mark, `{max_iterations}` or `{infeasible clip}`, spelled out. Other braces
+    /// stay as they are.
     pub fn text(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;

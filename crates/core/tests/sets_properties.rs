@@ -208,7 +208,8 @@ proptest! {
         let (a, b) = (first.solve(1e-13), second.solve(1e-13));
         same(&a, &b, 1e-8)?;
         prop_assert!(a.certified.certificate.relative_gap <= 1e-10);
-        // Rows times 3 are met to the last place of their limits, which at the rows' prices is a gap of its own.
+        // Rows times 3 are met to the last place of their limits, which at the rows' prices is a
+        // gap of its own.
         let c = b.certified.certificate;
         let own = c.relative_gap * (1.0 - c.rounding / c.gap.max(f64::MIN_POSITIVE));
         prop_assert!(own <= 1e-10 && c.relative_gap <= 1e-7, "{c:?}");

@@ -1,4 +1,5 @@
-//! Weights are given to the problem alone: every solver puts them on whatever operator it is handed.
+//! Weights are given to the problem alone: every solver puts them on whatever operator it is
+//! handed.
 
 use argwhy_core::decision_set::DecisionSet;
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
@@ -58,8 +59,8 @@ fn solved(problem: &Problem, operator: &HostOperator) -> Vec<Outcome> {
     outcomes
 }
 
-/// The public API has no way to give weights to an operator, so there is nothing to forget: a weighted problem has the optimum of
-/// the repeated rows with the operator of the rows as they are.
+/// The public API has no way to give weights to an operator, so there is nothing to forget: a
+/// weighted problem has the optimum of the repeated rows with the operator of the rows as they are.
 #[test]
 fn weights_of_the_problem_alone_are_repetitions_for_every_solver() {
     let n = 60;

@@ -3,9 +3,9 @@
     python build.py ptx      writes ../ptx/*.ptx, which the crate embeds
     python build.py check    compiles every kernel to machine code for sm_80, sm_90 and sm_100
 
-libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a driver
-loads PTX of its own CUDA version or an older one, so the oldest compiler serves the most drivers. `check`
-wants 12.8 or later, the first that knows sm_100.
+libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a
+driver loads PTX of its own CUDA version or an older one, so the oldest compiler serves the most
+drivers. `check` wants 12.8 or later, the first that knows sm_100.
 """
 
 import ctypes

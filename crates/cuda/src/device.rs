@@ -42,7 +42,8 @@ impl fmt::Display for Probe {
         let driver = version(self.driver);
         write!(
             f,
-            "{} (compute capability {major}.{minor}, driver for CUDA {driver}) has {free:.1} of {total:.1} GiB free",
+            "{} (compute capability {major}.{minor}, driver for CUDA {driver}) has {free:.1} of \
+             {total:.1} GiB free",
             self.name
         )
     }

@@ -13,7 +13,8 @@ pub enum Error {
     NoDriver,
     /// The driver is older than the embedded kernels.
     #[error(
-        "the NVIDIA driver supports CUDA {found} and {needed} is needed; update the driver or use the CPU"
+        "the NVIDIA driver supports CUDA {found} and {needed} is needed; update the driver or use \
+         the CPU"
     )]
     OldDriver {
         /// CUDA version of the driver.
@@ -33,7 +34,8 @@ pub enum Error {
     },
     /// The GPU lacks instructions that the kernels need.
     #[error(
-        "{name} has compute capability {found} and 8.0 (Ampere) or later is needed; choose another GPU or use the CPU"
+        "{name} has compute capability {found} and 8.0 (Ampere) or later is needed; choose another \
+         GPU or use the CPU"
     )]
     OldDevice {
         /// Name of the GPU.
@@ -43,7 +45,8 @@ pub enum Error {
     },
     /// An allocation does not fit.
     #[error(
-        "{what} needs {needed} bytes on the GPU and {free} are free; free memory there, use fewer samples or the CPU"
+        "{what} needs {needed} bytes on the GPU and {free} are free; free memory there, use fewer \
+         samples or the CPU"
     )]
     NoMemory {
         /// What was to be stored.
@@ -55,7 +58,8 @@ pub enum Error {
     },
     /// The GPU does not answer any more.
     #[error(
-        "the GPU stopped working while {doing} ({code}); what it held is lost, start again or use the CPU"
+        "the GPU stopped working while {doing} ({code}); what it held is lost, start again or use \
+         the CPU"
     )]
     Lost {
         /// What it was doing.
@@ -111,7 +115,8 @@ pub enum Error {
     },
     /// Features too far apart for f16.
     #[error(
-        "feature {column} lies {distance:e} length scales from its mean at row {row}, beyond the GPU's 6e4; scale or clip it, or use the CPU"
+        "feature {column} lies {distance:e} length scales from its mean at row {row}, beyond the \
+         GPU's 6e4; scale or clip it, or use the CPU"
     )]
     Range {
         /// Row, from 0.

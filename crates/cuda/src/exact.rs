@@ -1,5 +1,5 @@
-//! Launches of `kernels/exact.cu` and `kernels/exact_tensor.cu`: kernel values in f64, by differences
-//! or, for products where all terms are of the Euclidean distance, on the tensor cores.
+//! Launches of `kernels/exact.cu` and `kernels/exact_tensor.cu`: kernel values in f64, by
+//! differences or, for products where all terms are of the Euclidean distance, on the tensor cores.
 #![allow(unsafe_code)]
 
 use crate::device::{Device, int};
@@ -166,7 +166,8 @@ impl Exact<'_> {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: shared_bytes as u32,
         };
-        // SAFETY: as in `partial_products`; a strip is whole tiles, and features are padded to whole blocks.
+        // SAFETY: as in `partial_products`; a strip is whole tiles, and features are padded to
+        // whole blocks.
         unsafe { launch.launch(grid) }.map_err(computing)?;
         Ok(())
     }

@@ -49,9 +49,9 @@ pub struct Products {
 }
 
 impl Products {
-    /// Copies features (n_samples × n_features, finite) to the GPU and prepares them for each term of
-    /// the kernel. Memory there: 8 bytes a feature and sample, 8 more for exact products with kernels
-    /// of the Euclidean distance, and 4 for each term.
+    /// Copies features (n_samples × n_features, finite) to the GPU and prepares them for each term
+    /// of the kernel. Memory there: 8 bytes a feature and sample, 8 more for exact products with
+    /// kernels of the Euclidean distance, and 4 for each term.
     pub fn new(
         device: &Device,
         features: ArrayView2<'_, f64>,
@@ -105,8 +105,8 @@ impl Products {
         self.download(&self.apply_columns(&self.upload(v)?, precision)?)
     }
 
-    /// K·v in f64: what certificates are evaluated with. By differences where the kernel has a term of
-    /// the 1-norm, else from inner products of centred features.
+    /// K·v in f64: what certificates are evaluated with. By differences where the kernel has a term
+    /// of the 1-norm, else from inner products of centred features.
     pub fn apply_exact(&self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
         self.download(&self.apply_exact_columns(&self.upload(v)?)?)
     }

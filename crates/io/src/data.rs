@@ -56,7 +56,8 @@ pub struct DataRequest {
     pub want_decisions: bool,
     /// Length of a decision, where none are loaded to tell.
     pub decision_dim: Option<usize>,
-    /// Whether to load the arrays `M`, `W`, `M_eq`, `W_eq`, `lower` and `upper`, whichever are there.
+    /// Whether to load the arrays `M`, `W`, `M_eq`, `W_eq`, `lower` and `upper`, whichever are
+    /// there.
     pub constraints: bool,
     /// A file with the `M` of all samples (csv or npy: rows × decision_dim), in place of one in the
     /// data. Implies `constraints`.

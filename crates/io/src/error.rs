@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Why data could not be read, selected or written.
 ///
-/// Every message names the input, what was found in it, and what to do: `{}` names options as in Rust and Python, `{:#}` as the
-/// command's flags.
+/// Every message names the input, what was found in it, and what to do: `{}` names options as in
+/// Rust and Python, `{:#}` as the command's flags.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -387,8 +387,8 @@ pub enum DataError {
     },
     /// A weight below zero.
     #[error(
-        "`{key}` in `{}` has the weight {value} in row {row} (counted from 0); a weight is how many \
-         times a row counts, zero or more",
+        "`{key}` in `{}` has the weight {value} in row {row} (counted from 0); a weight is how \
+         many times a row counts, zero or more",
         path.display()
     )]
     Weight {
@@ -554,7 +554,8 @@ fn keys_ambiguous(
     let (found, choose) = (listed(found), Spelling::of(f).text(choose));
     write!(
         f,
-        "`{}` has {both}, so the choice is not clear; it holds {found}: name the keys with {choose}",
+        "`{}` has {both}, so the choice is not clear; it holds {found}: name the keys with \
+         {choose}",
         path.display()
     )
 }
@@ -572,8 +573,8 @@ fn constraints_absent(path: &Path, found: &[String], f: &mut fmt::Formatter<'_>)
     let (found, matrix) = (listed(found), Spelling::of(f).setting("matrix"));
     write!(
         f,
-        "`{}` has no constraints (M with W, M_eq with W_eq, lower, upper); it holds {found}: add them to \
-         the data, or give {matrix}",
+        "`{}` has no constraints (M with W, M_eq with W_eq, lower, upper); it holds {found}: add \
+         them to the data, or give {matrix}",
         path.display()
     )
 }

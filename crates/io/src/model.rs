@@ -1,7 +1,9 @@
-//! The model file: a [`Model`] as bytes and back, bit for bit. `FORMAT.md` beside this crate is the specification.
+//! The model file: a [`Model`] as bytes and back, bit for bit. `FORMAT.md` beside this crate is the
+//! specification.
 //!
-//! In: a model and the settings it was fitted with. Out: a safetensors file whose metadata holds everything that is not
-//! an array, under a checksum that covers every byte of the file. Files are treated as hostile.
+//! In: a model and the settings it was fitted with. Out: a safetensors file whose metadata holds
+//! everything that is not an array, under a checksum that covers every byte of the file. Files are
+//! treated as hostile.
 
 use crate::data::{check_regular, write_whole};
 use argwhy_core::Model;
@@ -20,7 +22,8 @@ use std::path::{Path, PathBuf};
 /// The format this version writes, and the newest it reads.
 pub const FORMAT: u64 = 2;
 
-/// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run to run.
+/// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run
+/// to run.
 const KEY: &str = "argwhy";
 /// How the checksum looks inside the header: a JSON string inside a JSON string.
 const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
@@ -45,7 +48,8 @@ pub enum ModelFileError {
         source: io::Error,
     },
     /// Something else than a model.
-    #[error("`{}` is not an argwhy model ({why}); models are written by `argwhy fit -o`", path.display())]
+    #[error("`{}` is not an argwhy model ({why}); models are written by `argwhy fit \
+             -o`", path.display())]
     NotAModel {
         /// The file.
         path: PathBuf,
@@ -54,8 +58,8 @@ pub enum ModelFileError {
     },
     /// Written by a later version.
     #[error(
-        "`{}` has model format {found} (written by argwhy {writer}), but this version reads up to {FORMAT}; \
-         update argwhy",
+        "`{}` has model format {found} (written by argwhy {writer}), but this version reads up to \
+         {FORMAT}; update argwhy",
         path.display()
     )]
     Newer {
@@ -68,7 +72,8 @@ pub enum ModelFileError {
     },
     /// Written with a kernel of a later version.
     #[error(
-        "`{}` (written by argwhy {writer}) has the kernel `{kind}`, which this version does not know; update argwhy",
+        "`{}` (written by argwhy {writer}) has the kernel `{kind}`, which this version does not \
+         know; update argwhy",
         path.display()
     )]
     UnknownKernel {

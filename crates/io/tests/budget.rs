@@ -1,4 +1,5 @@
-//! Reading keeps its budget: sizes are judged before data is read, and rows left out are never held.
+//! Reading keeps its budget: sizes are judged before data is read, and rows left out are never
+//! held.
 
 use crate::files::{self, Folder, decisions, flat_hdf5, npy_of, npy_tensor, npz, signals};
 use argwhy_io::{Budget, DataError, DataRequest, RowRanges, Survey, load, load_if};

@@ -386,7 +386,8 @@ fn a_clip_that_is_not_positive_is_refused() {
     }
 }
 
-/// Whoever can make a checksum can make any file: what does not fit together is refused all the same.
+/// Whoever can make a checksum can make any file: what does not fit together is refused all the
+/// same.
 #[test]
 fn models_that_do_not_fit_together_are_refused() {
     let infinite = f64::INFINITY;

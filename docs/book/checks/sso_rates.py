@@ -3,11 +3,12 @@
 
     sso_rates.py [DATA.npz] [--rows 200] [--start-rows N] [--rule-rows N]
 
-First part: on small random box problems every block of every size is solved, so that expectations are exact, and each
-theorem's two sides are compared. Second part: the proven and the measured factor of each rule on the first rows of
-DATA, an .npz file with `observations` and `actions` in [-1, 1] (hopper's features: monomials up to degree 2, z-score);
-without DATA, on signals and decisions made here. --start-rows and --rule-rows also print the error of each
-initialisation, and of each rule after 10 and 20 blocks, on so many rows (3000 take a minute, 2000 ten minutes; all else
+First part: on small random box problems every block of every size is solved, so that expectations
+are exact, and each theorem's two sides are compared. Second part: the proven and the measured
+factor of each rule on the first rows of DATA, an .npz file with `observations` and `actions` in
+[-1, 1] (hopper's features: monomials up to degree 2, z-score); without DATA, on signals and
+decisions made here. --start-rows and --rule-rows also print the error of each initialisation, and
+of each rule after 10 and 20 blocks, on so many rows (3000 take a minute, 2000 ten minutes; all else
 five). Needs NumPy alone. Exits with 1 if an inequality fails.
 """
 
@@ -105,7 +106,8 @@ def search(alpha, step, g, image, decisions, lower, upper, ridge):
     return 0.5 * (low + high)
 
 
-# --- What the theorems say ------------------------------------------------------------------------------------------
+# --- What the theorems say
+# ------------------------------------------------------------------------------------------
 
 
 def rho_random(problem, p):
@@ -143,7 +145,8 @@ def cyclic_factor(problem, blocks):
     return c / (1 + c)
 
 
-# --- Part one: all blocks of small problems -------------------------------------------------------------------------
+# --- Part one: all blocks of small problems
+# -------------------------------------------------------------------------
 
 
 class Tally:
@@ -230,7 +233,8 @@ def check_cyclic(problem, x, rng, tally):
         for _ in range(3):
             order = rng.permutation(N_SMALL)
             n_blocks = -(-N_SMALL // p)
-            # As the solver does it: where p does not divide N, the last block of a sweep reaches into the next one.
+            # As the solver does it: where p does not divide N, the last block of a sweep reaches
+            # into the next one.
             blocks = [[int(order[(t * p + i) % N_SMALL]) for i in range(p)] for t in range(n_blocks)]
             factor, point, errors = cyclic_factor(problem, blocks), x.copy(), []
             for block in blocks:
@@ -267,7 +271,8 @@ def check_small(n_problems, tally):
           f" and raised it in {rises}, at most {max(ratio for ratio, _ in contraction):.0f}-fold")
 
 
-# --- Part two: real or made-up rows ---------------------------------------------------------------------------------
+# --- Part two: real or made-up rows
+# ---------------------------------------------------------------------------------
 
 
 def features(observations):

@@ -6,8 +6,8 @@
     print(result)                                    # mean, spread, lengths, D4RL score, versions
     record(estimator, "hopper", "hopper.gif")
 
-A policy is anything with `.predict(X)`, or a function of X, where X holds one observation a row and the answer one decision a row.
-Needs `pip install 'argwhy[gym]'`.
+A policy is anything with `.predict(X)`, or a function of X, where X holds one observation a row and
+the answer one decision a row. Needs `pip install 'argwhy[gym]'`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """The environments D4RL was recorded in.
 
-MuJoCo has changed since: Gymnasium's Hopper, Walker2d and HalfCheetah move a little differently from those behind the data, and
-a policy learned from the data is judged in a world its expert never saw. Two things changed, and `restore_physics` undoes both:
+MuJoCo has changed since: Gymnasium's Hopper, Walker2d and HalfCheetah move a little differently
+from those behind the data, and a policy learned from the data is judged in a world its expert never
+saw. Two things changed, and `restore_physics` undoes both:
 
 1. The solid of a capsule (radius r, half length h) was taken for a cylinder of height 2h + r; mass and inertia are exact today.
 2. Two geoms touched at a distance of max(margin_1, margin_2); since some release at margin_1 + margin_2. Only Hopper has margins,
    all alike.
 
-With them undone, D4RL's transitions come out again to the rounding of their float32 (`tests/test_gym_d4rl.py` keeps the facts).
-The base is Gymnasium's `-v4`: `-v5` changed the friction of Walker2d's left foot and the reward of the last step.
+With them undone, D4RL's transitions come out again to the rounding of their float32
+(`tests/test_gym_d4rl.py` keeps the facts). The base is Gymnasium's `-v4`: `-v5` changed the
+friction of Walker2d's left foot and the reward of the last step.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ mujoco: Any = importlib.import_module("mujoco")  # comes without types
 
 DENSITY = 1000.0  # of every geom in the three models, kg/m³: MuJoCo's default, none sets another
 
-# Gymnasium's class, and the total mass its model prescribes (`settotalmass`, which MuJoCo applies when compiling, before us)
+# Gymnasium's class, and the total mass its model prescribes (`settotalmass`, which MuJoCo applies
+# when compiling, before us)
 _MODELS: dict[str, tuple[str, float | None]] = {
     "hopper": ("gymnasium.envs.mujoco.hopper_v4:HopperEnv", None),
     "walker2d": ("gymnasium.envs.mujoco.walker2d_v4:Walker2dEnv", None),
@@ -41,7 +44,8 @@ _MODELS: dict[str, tuple[str, float | None]] = {
 }
 EPISODE_STEPS = 1000
 
-# Average returns of a random policy and of D4RL's expert: 0 and 100 of a normalised score (D4RL, infos.py)
+# Average returns of a random policy and of D4RL's expert: 0 and 100 of a normalised score (D4RL,
+# infos.py)
 REFERENCE_RETURNS: dict[str, tuple[float, float]] = {
     "hopper": (-20.272305, 3234.3),
     "walker2d": (1.629008, 4592.3),
@@ -72,8 +76,9 @@ def d4rl_score(name: str, mean_return: float) -> float:
 def make_d4rl_env(name: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
     """Hopper, Walker2d or HalfCheetah with the physics D4RL was recorded on, 1000 steps an episode.
 
-    `name`: `'hopper'`, `'walker2d'`, `'halfcheetah'`, or a dataset's, as `'hopper-medium-v2'`. `render_mode` as Gymnasium's.
-    The environment's `spec` makes another one like it: `gymnasium.make(env.spec)`.
+    `name`: `'hopper'`, `'walker2d'`, `'halfcheetah'`, or a dataset's, as `'hopper-medium-v2'`.
+    `render_mode` as Gymnasium's. The environment's `spec` makes another one like it:
+    `gymnasium.make(env.spec)`.
 
     >>> env = make_d4rl_env("hopper-expert-v2")
     >>> round(float(env.unwrapped.model.body_mass.sum()), 4), env.spec.max_episode_steps
@@ -96,7 +101,8 @@ def register() -> None:
                 entry_point=f"{__name__}:build",
                 kwargs={"task": task},
                 max_episode_steps=EPISODE_STEPS,
-                # The checker looks at every step of environments under development; these are not, and it costs a tenth.
+                # The checker looks at every step of environments under development; these are not,
+                # and it costs a tenth.
                 disable_env_checker=True,
             )
 
@@ -135,7 +141,8 @@ def _quiet_compiler() -> Generator[None, None, None]:
 def restore_physics(env: Any, total_mass: float | None = None) -> None:
     """Give a fresh MuJoCo environment made of capsules the old masses, inertias and contact distances.
 
-    `total_mass` (kg) scales the bodies to that sum, as the model's `settotalmass` did after the old formula.
+    `total_mass` (kg) scales the bodies to that sum, as the model's `settotalmass` did after the old
+    formula.
     """
     model = env.model
     for body in range(1, model.nbody):  # 0 is the world

@@ -34,7 +34,8 @@ def make_env(env: EnvLike, **options: Any) -> AnyEnv:
 def is_shared(env: EnvLike) -> bool:
     """Whether there is only this one, owned by the user: not to be copied, not to be closed.
 
-    Its `spec` would make another, but not with what was changed since: `env.unwrapped.model` is often patched by hand.
+    Its `spec` would make another, but not with what was changed since: `env.unwrapped.model` is
+    often patched by hand.
     """
     return isinstance(env, gymnasium.Env)
 
@@ -51,7 +52,8 @@ def takes_size(name: str) -> bool:
 
 
 def _identifier(name: str) -> str:
-    # D4RL's names are no ids of Gymnasium's (`hopper`, `hopper-medium-v2`); what is one means what Gymnasium means by it
+    # D4RL's names are no ids of Gymnasium's (`hopper`, `hopper-medium-v2`); what is one means what
+    # Gymnasium means by it
     if name in gymnasium.registry or task_name(name) is None or name[:1].isupper():
         return name
     return environment_id(name)

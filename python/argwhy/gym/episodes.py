@@ -13,7 +13,8 @@ from .environment import AnyEnv, EnvLike, env_name, is_shared, make_env
 from .evaluation import Evaluation
 from .policy import Decider, Policy
 
-# Enough that the policy's cost a call no longer shows; an environment takes some megabytes and milliseconds to make.
+# Enough that the policy's cost a call no longer shows; an environment takes some megabytes and
+# milliseconds to make.
 AT_ONCE = 32
 
 
@@ -88,7 +89,8 @@ def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[E
     living = [Episode(number, env, seed + number) for env, number in zip(envs, waiting)]  # envs first: zip drops no number
     finished: list[Episode] = []
     while living:
-        # In turn: two threads gain a fifth at best and processes lose (book, gym.md), and this asks nothing of the environment
+        # In turn: two threads gain a fifth at best and processes lose (book, gym.md), and this asks
+        # nothing of the environment
         actions = decide([episode.observation for episode in living])
         for episode, action in zip(living, actions, strict=True):
             episode.step(action)

@@ -118,7 +118,8 @@ pub enum KernelExpression {
 }
 
 impl KernelChoice {
-    /// The kernel on `n_features` features, with `shared` parameters where the expression has none of its own.
+    /// The kernel on `n_features` features, with `shared` parameters where the expression has none
+    /// of its own.
     pub(super) fn kernel(&self, n_features: usize, shared: Parameters) -> Kernel {
         match self {
             Self::Given(kernel) => kernel.clone(),
@@ -230,8 +231,9 @@ impl FromStr for KernelChoice {
     }
 }
 
-const ALLOWED: &str = "allowed: `rbf`, `laplace`, `linear`, `polynomial`, `matern32`, `matern52`, joined by + and * \
-                       with positive numbers as weights, such as \"rbf + 0.5*linear\" or \"matern52(gamma=0.1)*linear\"";
+const ALLOWED: &str = "allowed: `rbf`, `laplace`, `linear`, `polynomial`, `matern32`, `matern52`, \
+                       joined by + and * with positive numbers as weights, such as \"rbf + \
+                       0.5*linear\" or \"matern52(gamma=0.1)*linear\"";
 /// Parentheses inside each other; nobody needs as many.
 const MAX_DEPTH: usize = 16;
 
@@ -281,7 +283,8 @@ impl<'a> Parser<'a> {
                 }
                 Some('-') => {
                     return Err(format!(
-                        "`{}` is negative; a kernel minus something is not positive semidefinite, so weights must be positive",
+                        "`{}` is negative; a kernel minus something is not positive semidefinite, \
+                         so weights must be positive",
                         self.rest
                     ));
                 }

@@ -1,7 +1,8 @@
 //! Settings as tables: what a config file, a command line or Python's keywords say, by name.
 //!
-//! In: tables that mention some settings, the stronger on top of the weaker. Out: [`FitSettings`] with a default for everything that
-//! nobody mentions. No setting is listed here: a field of [`FitSettings`] is a name of every table.
+//! In: tables that mention some settings, the stronger on top of the weaker. Out: [`FitSettings`]
+//! with a default for everything that nobody mentions. No setting is listed here: a field of
+//! [`FitSettings`] is a name of every table.
 
 use super::{FitSettings, KernelChoice, KernelKind, Numbers};
 use serde::Deserialize;
@@ -62,12 +63,14 @@ impl FitSettings {
         all.get(name).is_some_and(serde_json::Value::is_boolean)
     }
 
-    /// The settings a table describes, defaults for what it does not mention. Ranges are left to [`FitSettings::validate`].
+    /// The settings a table describes, defaults for what it does not mention. Ranges are left to
+    /// [`FitSettings::validate`].
     pub fn from_table(table: &Table) -> Result<Self, TableError> {
         read_table(table, &Self::names())
     }
 
-    /// Whether the setting `name` can have this value, as far as that can be said without the others.
+    /// Whether the setting `name` can have this value, as far as that can be said without the
+    /// others.
     pub fn check(name: &str, value: &Value) -> Result<(), TableError> {
         let mut alone = Table::new();
         alone.insert(name.to_owned(), value.clone());
@@ -137,8 +140,9 @@ pub struct LeftOut {
 
 /// `over` on top of `under`, setting by setting, and what of `under` had to go.
 ///
-/// Two things belong together. Limits: `bounds` and `unbounded` replace every limit below them, while `lower` or `upper` replaces that
-/// side alone, whichever way the other was given. The kernel: a new one has no use for some parameters of the old one.
+/// Two things belong together. Limits: `bounds` and `unbounded` replace every limit below them,
+/// while `lower` or `upper` replaces that side alone, whichever way the other was given. The
+/// kernel: a new one has no use for some parameters of the old one.
 pub fn merge(mut under: Table, over: &Table) -> (Table, Vec<LeftOut>) {
     merge_limits(&mut under, over);
     let left_out = merge_kernel(&mut under, over);

@@ -136,7 +136,8 @@ impl FromStr for Block {
             text.parse().ok().filter(|n| *n > 0).map(BlockSize::Count)
         };
         size.map(Self).ok_or_else(|| {
-            "expected a share above 0 and up to 1 with a decimal point (0.5), or a number of samples from 1 up (2500)"
+            "expected a share above 0 and up to 1 with a decimal point (0.5), or a number of \
+             samples from 1 up (2500)"
                 .to_owned()
         })
     }

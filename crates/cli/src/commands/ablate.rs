@@ -102,7 +102,8 @@ pub fn run(args: &AblateArgs) -> Result<End, CliError> {
     Ok(if interrupt::asked() { End::Short } else { End::Done })
 }
 
-/// A name for each data set, no two alike: the file's, with its folder and its ending where those are needed, at last a number.
+/// A name for each data set, no two alike: the file's, with its folder and its ending where those
+/// are needed, at last a number.
 fn names(data: &[PathBuf]) -> Vec<String> {
     let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let stem = |path: &Path| text(path.file_stem()).unwrap_or_else(|| "data".to_owned());
@@ -315,7 +316,8 @@ fn write(path: &Path, text: &str) -> Result<(), CliError> {
 /// Markdown: the error after some blocks, and what it takes to reach two gaps.
 fn table(ablations: &[Ablation]) -> String {
     let mut text = String::from(
-        "| data | N | variant | error at start | after 10 | after 20 | at the end | blocks | to gap 1e-3: s, products | to 1e-6: s, products |\n\
+        "| data | N | variant | error at start | after 10 | after 20 | at the end | blocks | to \
+         gap 1e-3: s, products | to 1e-6: s, products |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     let told = |cost: Option<Cost>| {

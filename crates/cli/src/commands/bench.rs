@@ -30,7 +30,8 @@ struct Speed {
     isa: &'static str,
 }
 
-/// Signals like those of the training data: support signals in turn, or zeros where there is no support.
+/// Signals like those of the training data: support signals in turn, or zeros where there is no
+/// support.
 fn signals(model: &Model, n: usize) -> Array2<f64> {
     let support = &model.support_signals;
     Array2::from_shape_fn((n, model.features.signal_dim()), |(i, j)| {
@@ -68,7 +69,9 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
         }
         None if predictor.is_constrained() => {
             return Err(CliError::Usage(
-                "the model was fitted with constraints, so a decision needs its own: give DATA with M, W, …".to_owned(),
+                "the model was fitted with constraints, so a decision needs its own: give DATA \
+                 with M, W, …"
+                    .to_owned(),
             ));
         }
         None => None,

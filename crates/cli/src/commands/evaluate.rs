@@ -26,7 +26,8 @@ pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
         print_json(&m)?;
     } else {
         print(&format!(
-            "rows                {}\nrmse                {:.6}\nmean absolute error {:.6}\nlargest error       {:.6}\n\
+            "rows                {}\nrmse                {:.6}\nmean absolute error {:.6}\nlargest \
+             error       {:.6}\n\
              mean suboptimality  {:.6e}\noutside the limits  {}\n",
             m.n, m.rmse, m.mae, m.max_error, m.mean_suboptimality, m.infeasible
         ))?;

@@ -84,7 +84,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
     if outputs.path.is_some() && outputs.report.is_some() {
         return Err(CliError::Usage(
-            "--report is about one fit; leave it out with --path, and fit the regularization you choose with -k and --report"
+            "--report is about one fit; leave it out with --path, and fit the regularization you \
+             choose with -k and --report"
                 .to_owned(),
         ));
     }
@@ -195,7 +196,8 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             say(
                 quiet,
                 format_args!(
-                    "note: that is coarse, because k = {:e} is small for this gap; for a sharper theta_uu lower --tol or raise -k",
+                    "note: that is coarse, because k = {:e} is small for this gap; for a sharper \
+                     theta_uu lower --tol or raise -k",
                     record.regularization
                 ),
             );

@@ -103,7 +103,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     let model = &stored.model;
     if args.prices.is_some() && model.weights.is_some() {
         return Err(CliError::Usage(format!(
-            "a plain model keeps no prices of its training samples; `argwhy predict {} DATA --prices FILE` computes them",
+            "a plain model keeps no prices of its training samples; `argwhy predict {} DATA \
+             --prices FILE` computes them",
             args.model.display()
         )));
     }
@@ -212,7 +213,8 @@ fn table(held: &[Held]) -> String {
         let _ = writeln!(text, "and {more} more (--json has all)");
     }
     text.push_str(
-        "Rows whose decision a limit holds; its price is what one more unit of it would be worth to the expert.\n",
+        "Rows whose decision a limit holds; its price is what one more unit of it would be worth \
+         to the expert.\n",
     );
     text
 }

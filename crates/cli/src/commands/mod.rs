@@ -81,7 +81,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Signals of the rows asked for, their decisions where those are wanted, and their constraints where the model needs them.
+/// Signals of the rows asked for, their decisions where those are wanted, and their constraints
+/// where the model needs them.
 fn load_rows(
     path: &Path,
     wanted: &Wanted<'_>,

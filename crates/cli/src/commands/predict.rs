@@ -91,7 +91,8 @@ fn prices_file(args: &PredictArgs) -> Result<Option<&Path>, CliError> {
         (None, _) => Ok(None),
         (Some(path), true) if path == Path::new("-") => Ok(None),
         (Some(path), true) => Err(CliError::Usage(format!(
-            "with --jsonl prices are part of each answer and take no file, but `{}` follows --prices; put --prices last",
+            "with --jsonl prices are part of each answer and take no file, but `{}` follows \
+             --prices; put --prices last",
             path.display()
         ))),
         (Some(path), false) if path == Path::new("-") => {

@@ -7,8 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Refuses an output that would overwrite an input or another output, one that cannot be written, and one that is written whole but is
-/// no regular file. `streams` are written line by line and may be pipes. Nothing is changed.
+/// Refuses an output that would overwrite an input or another output, one that cannot be written,
+/// and one that is written whole but is no regular file. `streams` are written line by line and may
+/// be pipes. Nothing is changed.
 pub fn check_targets(
     inputs: &[&Path],
     wholes: &[&Path],
@@ -20,7 +21,8 @@ pub fn check_targets(
         let own = File::at(path).map_err(wrong)?;
         if taken.contains(&own) {
             return Err(CliError::Usage(format!(
-                "`{}` is used twice, and writing it would destroy the other; choose another name for the output",
+                "`{}` is used twice, and writing it would destroy the other; choose another name \
+                 for the output",
                 path.display()
             )));
         }

@@ -19,8 +19,8 @@ fn numbers(text: &str) -> Vec<Vec<f64>> {
     text.lines().skip(1).map(row).collect()
 }
 
-/// P(α) − D(x) of a model's own coefficients for decisions in [0, 1], from the definitions and with an rbf kernel of raw signals by
-/// differences: what its certificate claims to bound. Also P(α).
+/// P(α) − D(x) of a model's own coefficients for decisions in [0, 1], from the definitions and with
+/// an rbf kernel of raw signals by differences: what its certificate claims to bound. Also P(α).
 fn true_gap(folder: &Folder, model: &str, gamma: f64) -> (f64, f64) {
     let model = argwhy::load_model(&folder.path(model)).unwrap().model;
     let data = numbers(&folder.text("data.csv"));
@@ -62,7 +62,8 @@ fn gap_is_claimed(folder: &Folder, ran: &Ran, gamma: f64) {
     }
 }
 
-/// 1: "solved, relative gap 6.1e-20" at a true gap of 0.65: the kernel was made of ‖a‖² + ‖b‖² − 2aᵀb.
+/// 1: "solved, relative gap 6.1e-20" at a true gap of 0.65: the kernel was made of ‖a‖² + ‖b‖² −
+/// 2aᵀb.
 #[test]
 fn timestamps_as_signals_have_no_false_certificate() {
     let folder = Folder::new();

@@ -102,7 +102,8 @@ impl Folder {
             .collect()
     }
 
-    /// Runs something that must be refused: exit 2, one message, nothing on stdout, no file touched. Gives the message.
+    /// Runs something that must be refused: exit 2, one message, nothing on stdout, no file
+    /// touched. Gives the message.
     pub fn refused<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> String {
         self.refused_with(args, "")
     }
@@ -155,7 +156,8 @@ pub fn signals(rows: usize) -> Array2<f64> {
     Array2::from_shape_fn((rows, 3), |(i, j)| 2.0 * noise(i, j))
 }
 
-/// A smooth function of the signals with noise, cut to [-1, 1]; about a third of the entries are at a limit.
+/// A smooth function of the signals with noise, cut to [-1, 1]; about a third of the entries are at
+/// a limit.
 pub fn decisions(rows: usize) -> Array2<f64> {
     let s = signals(rows);
     Array2::from_shape_fn((rows, 2), |(i, j)| {

@@ -216,15 +216,18 @@ fn jsonl_answers_every_line() {
 fn a_config_file_says_what_flags_say() {
     let folder = Folder::with_data(60);
     let config = "\
-        rows = \"10:50\"\nkernel = \"laplace\"\ngamma = 0.05\nlower = [-1, \"-inf\"]\nupper = \"1,1\"\n\
-        regularization = 1e-4\ntol = 1e-8\nprecision = \"f64\"\noperator = \"tiled\"\nseed = 5\nthreads = 1\n\
-        memory = \"512MiB\"\nfeatures = \"raw\"\nnormalize = \"none\"\nclip = 3\nmax-iterations = 50\njson = true\n";
+        rows = \"10:50\"\nkernel = \"laplace\"\ngamma = 0.05\nlower = [-1, \"-inf\"]\nupper \
+        = \"1,1\"\n\
+        regularization = 1e-4\ntol = 1e-8\nprecision = \"f64\"\noperator = \"tiled\"\nseed = \
+        5\nthreads = 1\n\
+        memory = \"512MiB\"\nfeatures = \"raw\"\nnormalize = \"none\"\nclip = 3\nmax-iterations = \
+        50\njson = true\n";
     folder.write("fit.toml", config);
     let from_file =
         folder.run(["fit", "data.csv", "-o", "a.argwhy", "--config", "fit.toml", "-q"]).exits(0);
-    let flags = "--rows 10:50 --kernel laplace --gamma 0.05 --lower=-1,-inf --upper 1,1 -k 1e-4 --tol 1e-8 \
-        --precision f64 --operator tiled --seed 5 --threads 1 --memory 512MiB --features raw --normalize none \
-        --clip 3 --max-iterations 50 --json -q";
+    let flags = "--rows 10:50 --kernel laplace --gamma 0.05 --lower=-1,-inf --upper 1,1 -k 1e-4 \
+                 --tol 1e-8 --precision f64 --operator tiled --seed 5 --threads 1 --memory 512MiB \
+                 --features raw --normalize none --clip 3 --max-iterations 50 --json -q";
     let args = ["fit", "data.csv", "-o", "b.argwhy"].into_iter().chain(flags.split_whitespace());
     let from_flags = folder.run(args).exits(0);
     assert_eq!(from_file.json()["objective"], from_flags.json()["objective"]);

@@ -1,4 +1,5 @@
-//! The same question has the same answer, bit for bit, on any number of threads and however it is asked.
+//! The same question has the same answer, bit for bit, on any number of threads and however it is
+//! asked.
 
 use crate::common::{Folder, signals, timeless, written};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! What nobody sane does, once: outputs onto inputs, onto each other, onto things that are no files, odd names.
+//! What nobody sane does, once: outputs onto inputs, onto each other, onto things that are no
+//! files, odd names.
 
 use crate::common::{Folder, says};
 use std::ffi::OsString;
@@ -113,8 +114,9 @@ fn as_many_threads_as_a_machine_never_has() {
     assert_eq!(folder.contents(), before);
 }
 
-/// The newcomer's first data: a smooth expert without noise, limits, every default. The right-hand side of a Newton system
-/// is here 1/λ times larger than the residual it is to remove, so that a tolerance relative to the former removes nothing.
+/// The newcomer's first data: a smooth expert without noise, limits, every default. The right-hand
+/// side of a Newton system is here 1/λ times larger than the residual it is to remove, so that a
+/// tolerance relative to the former removes nothing.
 #[test]
 fn a_smooth_expert_at_its_limits_is_solved_with_the_defaults() {
     let folder = Folder::new();
@@ -147,7 +149,8 @@ fn a_linear_kernel_is_solved_with_the_defaults() {
     }
 }
 
-/// Whatever the step it stops at, the saved model is no worse than no model at all: α = 0 has P = mean ‖û‖².
+/// Whatever the step it stops at, the saved model is no worse than no model at all: α = 0 has P =
+/// mean ‖û‖².
 #[test]
 fn a_fit_cut_short_is_no_worse_than_no_fit() {
     let folder = Folder::with_data(200);

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Starts a fit that has minutes of work, sends `signal` once its first step is in the trace, and gives the result.
+/// Starts a fit that has minutes of work, sends `signal` once its first step is in the trace, and
+/// gives the result.
 fn stopped_by(signal: &str) -> (Folder, Value) {
     let folder = Folder::with_data(6000);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))

@@ -1,5 +1,5 @@
-//! Where a command writes: found out before it works, told apart by the file and not by its name, untouched until there is something.
-//! Each test is named after a fault of issue 21.
+//! Where a command writes: found out before it works, told apart by the file and not by its name,
+//! untouched until there is something. Each test is named after a fault of issue 21.
 
 use crate::common::{Folder, says};
 use std::fs;
@@ -135,7 +135,8 @@ fn ablate_tells_data_sets_of_one_name_apart() {
     says(&folder.text("out/report.html"), &["a-d", "b-d"]);
 }
 
-/// Fault 18. As root no folder is read-only, but some are not there, are files, or are the system's.
+/// Fault 18. As root no folder is read-only, but some are not there, are files, or are the
+/// system's.
 #[test]
 fn a_place_that_cannot_be_written_is_refused_before_the_work() {
     let folder = Folder::with_model();

@@ -1,4 +1,5 @@
-//! Bad input: one clear message on stderr, exit 2, and no file touched. `Folder::refused` checks all but the words.
+//! Bad input: one clear message on stderr, exit 2, and no file touched. `Folder::refused` checks
+//! all but the words.
 
 use crate::common::{Folder, io_data, says};
 
@@ -420,7 +421,8 @@ fn signals_of_the_wrong_width() {
     folder.refused(["predict", "model.argwhy", "data.csv", "-o", "p.csv", "--threads", "0"]);
 }
 
-/// A full disk, made of a limit on the size of files; `trap` turns the signal that comes with it into an error.
+/// A full disk, made of a limit on the size of files; `trap` turns the signal that comes with it
+/// into an error.
 #[cfg(target_os = "linux")]
 mod full_disk {
     use crate::common::{Folder, one_message, says};
@@ -454,7 +456,8 @@ mod full_disk {
             assert_eq!(folder.contents(), before, "{args}");
         }
         // A model small enough to fit, and a report that is not: the old report stays.
-        let args = "fit data.csv --rows 0:1 --features raw --bounds=-1,1 -q -o small.argwhy --report r.html";
+        let args = "fit data.csv --rows 0:1 --features raw --bounds=-1,1 -q -o small.argwhy \
+                    --report r.html";
         let (code, stderr) = cramped(&folder, args);
         assert_eq!(code, Some(2), "{stderr}");
         says(&one_message(&stderr), &["cannot write"]);

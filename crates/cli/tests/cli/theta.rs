@@ -5,7 +5,8 @@ use argwhy::core::qp::{ActiveSet, Constraints, Metric};
 use ndarray::{Array2, Array3, Axis, array};
 use std::fmt::Write;
 
-/// One signal under many sets, by an expert whose first dimension costs three times the second, with a trade-off between them.
+/// One signal under many sets, by an expert whose first dimension costs three times the second,
+/// with a trade-off between them.
 fn table(rows: usize) -> String {
     let theta = array![[3.0, 0.8], [0.8, 1.32]];
     let metric = Metric::new(theta.view()).unwrap();

@@ -5,8 +5,8 @@ use ndarray::{
     Array, Array1, Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis, Dimension, Ix1, Ix2, Ix3,
 };
 
-/// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each either for all samples
-/// (its first axis has length one) or one a sample.
+/// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each
+/// either for all samples (its first axis has length one) or one a sample.
 ///
 /// Bounds may be infinite where that means no limit; everything else is finite.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,8 @@ pub struct Constraints {
     pub(crate) upper: Option<Array2<f64>>,
 }
 
-/// The arrays of constraints, whichever there are, each for all samples or one a sample along its first axis.
+/// The arrays of constraints, whichever there are, each for all samples or one a sample along its
+/// first axis.
 #[derive(Clone, Debug, Default)]
 pub struct ConstraintArrays {
     /// `M` of M·u ≤ W.
@@ -118,7 +119,8 @@ fn shape<T>(what: &'static str, found: &ArrayD<f64>, expected: &'static str) -> 
     Err(Error::Shape { what, found, expected })
 }
 
-/// The listed samples of an array that is for all of them (first axis of length one) or one a sample.
+/// The listed samples of an array that is for all of them (first axis of length one) or one a
+/// sample.
 fn pick<D: Dimension + ndarray::RemoveAxis>(
     array: &Array<f64, D>,
     samples: &[usize],
@@ -255,7 +257,8 @@ impl Constraints {
         rows(&self.inequalities) + rows(&self.equalities) + side(&self.lower) + side(&self.upper)
     }
 
-    /// Checks that every part is for all samples or for `n_samples`, and for decisions of length `decision_dim`.
+    /// Checks that every part is for all samples or for `n_samples`, and for decisions of length
+    /// `decision_dim`.
     pub fn check(&self, n_samples: usize, decision_dim: usize) -> Result<(), Error> {
         for (what, length) in self.lengths() {
             if length != 1 && length != n_samples {

@@ -1,4 +1,5 @@
-//! What an expert saw, what it decided and what it was allowed to do, with shapes and values checked once.
+//! What an expert saw, what it decided and what it was allowed to do, with shapes and values
+//! checked once.
 
 mod constraints;
 
@@ -8,8 +9,9 @@ pub use constraints::{ConstraintArrays, Constraints};
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2};
 
-/// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim), with the constraints they were
-/// taken under and how much each sample counts, where data says so. Every value is finite.
+/// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim),
+/// with the constraints they were taken under and how much each sample counts, where data says so.
+/// Every value is finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     signals: Array2<f64>,
@@ -21,7 +23,8 @@ pub struct Dataset {
 impl Dataset {
     /// Pairs signals with decisions, row by row.
     ///
-    /// Fails on different numbers of rows, on none, on arrays without columns and on values that are not finite.
+    /// Fails on different numbers of rows, on none, on arrays without columns and on values that
+    /// are not finite.
     pub fn new(signals: Array2<f64>, decisions: Array2<f64>) -> Result<Self, Error> {
         if signals.nrows() != decisions.nrows() {
             return Err(Error::RowCount {
@@ -43,7 +46,8 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The same with sample i counting as `weights[i]` samples: exactly as if its row stood there that many times. Zero leaves it out.
+    /// The same with sample i counting as `weights[i]` samples: exactly as if its row stood there
+    /// that many times. Zero leaves it out.
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self, Error> {
         if weights.len() != self.n_samples() {
             return Err(Error::RowCount {
@@ -114,11 +118,13 @@ pub fn check_finite(what: &'static str, values: ArrayView2<'_, f64>) -> Result<(
     }
 }
 
-/// The same weights in another unit, where their sums and products would leave the range of f64: only their ratios count.
+/// The same weights in another unit, where their sums and products would leave the range of f64:
+/// only their ratios count.
 fn in_range(mut weights: Vec<f64>) -> Vec<f64> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     if largest > 0.0 && !(1e-100..=1e100).contains(&largest) {
-        // Twice, because 1/largest may leave the range itself; by a power of two, which rounds nothing.
+        // Twice, because 1/largest may leave the range itself; by a power of two, which rounds
+        // nothing.
         let half = (-0.5 * largest.log2()).round().exp2();
         weights.iter_mut().for_each(|w| *w = *w * half * half);
     }

@@ -1,8 +1,9 @@
 //! On which face of its set each decision lies, and which directions that leaves free.
 //!
-//! The derivative of X(g) in g is D = RRᵀ with RᵀΘR = I, R spanning the directions along the face. For a box R selects the
-//! dimensions strictly inside. Newton's method works in the coordinates c of those directions, v = Rc: for every sample as
-//! many numbers as there are decision dimensions, those beyond the free ones zero.
+//! The derivative of X(g) in g is D = RRᵀ with RᵀΘR = I, R spanning the directions along the face.
+//! For a box R selects the dimensions strictly inside. Newton's method works in the coordinates c
+//! of those directions, v = Rc: for every sample as many numbers as there are decision dimensions,
+//! those beyond the free ones zero.
 
 use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView2, Axis, Zip};
@@ -94,8 +95,8 @@ impl Faces {
         }
     }
 
-    /// How far each decision's objective can be above the least, by rounding, and what a unit beyond its limits is worth at most;
-    /// nothing for boxes, whose decisions are exact.
+    /// How far each decision's objective can be above the least, by rounding, and what a unit
+    /// beyond its limits is worth at most; nothing for boxes, whose decisions are exact.
     pub(crate) fn doubts(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Box(_) => Vec::new(),
@@ -147,7 +148,8 @@ impl Faces {
         }
     }
 
-    /// v ← Rᵀv, for the listed systems: dimensions of boxes, or for polyhedra as many vectors over all dimensions, one below the other.
+    /// v ← Rᵀv, for the listed systems: dimensions of boxes, or for polyhedra as many vectors over
+    /// all dimensions, one below the other.
     pub(crate) fn reduce(&self, systems: &[usize], v: &mut Array2<f64>) {
         match self {
             Self::Box(free) => {

@@ -1,7 +1,8 @@
 //! What the expert is allowed to do.
 //!
-//! Enters: limits of the model ([`DecisionSet`]) and those that come with data ([`Constraints`](crate::dataset::Constraints)). Leaves: a set for every sample
-//! ([`SampleSets`]), the decisions nearest to what is desired, and whether observed decisions lie in their sets.
+//! Enters: limits of the model ([`DecisionSet`]) and those that come with data
+//! ([`Constraints`](crate::dataset::Constraints)). Leaves: a set for every sample ([`SampleSets`]),
+//! the decisions nearest to what is desired, and whether observed decisions lie in their sets.
 
 mod boxes;
 mod faces;
@@ -24,7 +25,8 @@ use ndarray::ArrayViewMut2;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The limits U that belong to a model, the same for every sample; what data brings along restricts them further.
+/// The limits U that belong to a model, the same for every sample; what data brings along restricts
+/// them further.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -103,10 +105,12 @@ pub struct Outside {
 /// Relative distance up to which a decision outside its limits counts as rounding.
 pub const FEASIBILITY_TOLERANCE: f64 = 1e-6;
 
-/// The largest distance of a decision from its set in units of the limits' scale, the dimension it is seen in, and the decision.
+/// The largest distance of a decision from its set in units of the limits' scale, the dimension it
+/// is seen in, and the decision.
 type Distance = (f64, usize, Vec<f64>);
 
-/// Applies `policy` to the rows of `decisions` outside their sets. `rows` names a row to the user (its place in the file).
+/// Applies `policy` to the rows of `decisions` outside their sets. `rows` names a row to the user
+/// (its place in the file).
 pub fn admit(
     mut decisions: ArrayViewMut2<'_, f64>,
     sets: &SampleSets,

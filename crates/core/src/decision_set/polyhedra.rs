@@ -1,4 +1,5 @@
-//! General linear limits, with rows of about length one: divided by powers of two, which round nothing.
+//! General linear limits, with rows of about length one: divided by powers of two, which round
+//! nothing.
 
 use super::boxes::Boxes;
 use super::faces::Faces;
@@ -232,8 +233,8 @@ impl Polyhedra {
         Self { limits, own_limits: true, ..self.clone() }
     }
 
-    /// X(g) of sample `i`, in `solver`. Limits of single dimensions are met exactly, general rows to a few units in the last place
-    /// of their own terms.
+    /// X(g) of sample `i`, in `solver`. Limits of single dimensions are met exactly, general rows
+    /// to a few units in the last place of their own terms.
     pub(super) fn solve(
         &self,
         i: usize,
@@ -259,8 +260,8 @@ impl Polyhedra {
         solver.polish(set, &bounds[0], &bounds[1]);
     }
 
-    /// Decides for every sample on what is desired there and reads something off each answer: `read` gets the sample, its g
-    /// and the solver.
+    /// Decides for every sample on what is desired there and reads something off each answer:
+    /// `read` gets the sample, its g and the solver.
     pub(crate) fn visit<T: Send>(
         &self,
         metric: &Metric,

@@ -2,8 +2,8 @@
 
 use super::label::RowLabel;
 
-/// What limits cost: the multiplier ν of every limit that holds a decision, Σ ν_l·row_l = 2(g − Θu). Loosening limit l by one unit lowers
-/// the learned objective uᵀΘu − 2gᵀu by ν_l.
+/// What limits cost: the multiplier ν of every limit that holds a decision, Σ ν_l·row_l = 2(g −
+/// Θu). Loosening limit l by one unit lowers the learned objective uᵀΘu − 2gᵀu by ν_l.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     /// Samples, in increasing order.

@@ -1,7 +1,9 @@
-//! The sets of all samples in the form solvers use: boxes, or polyhedra with rows of about length one.
+//! The sets of all samples in the form solvers use: boxes, or polyhedra with rows of about length
+//! one.
 //!
-//! Enters: the model's own limits and the constraints that came with the data. Leaves: for every sample the decision nearest
-//! to, or best for, what is desired, X(g) = argmin over U of uᵀΘu − 2gᵀu, with the face of U it lies on.
+//! Enters: the model's own limits and the constraints that came with the data. Leaves: for every
+//! sample the decision nearest to, or best for, what is desired, X(g) = argmin over U of uᵀΘu −
+//! 2gᵀu, with the face of U it lies on.
 
 use super::boxes::Boxes;
 use super::faces::{Face, Faces};
@@ -24,7 +26,8 @@ pub enum SampleSets {
 }
 
 impl SampleSets {
-    /// The intersection of `own` limits with those given for `n_samples`. `name` tells the user which row a sample is.
+    /// The intersection of `own` limits with those given for `n_samples`. `name` tells the user
+    /// which row a sample is.
     ///
     /// Fails where parts do not fit together and where a sample's set is empty.
     pub fn new(
@@ -76,7 +79,8 @@ impl SampleSets {
         rows.chunks(n.max(1))
     }
 
-    /// Whether an inequality holds sample `i`'s `decision`, of a box in dimension `j`: it is met up to `tolerance`.
+    /// Whether an inequality holds sample `i`'s `decision`, of a box in dimension `j`: it is met up
+    /// to `tolerance`.
     pub(crate) fn is_on_limit(
         &self,
         j: usize,
@@ -100,7 +104,8 @@ impl SampleSets {
         }
     }
 
-    /// How far sample `i`'s `point` is beyond a general row, to twice the digits of f64; nothing for boxes.
+    /// How far sample `i`'s `point` is beyond a general row, to twice the digits of f64; nothing
+    /// for boxes.
     pub(crate) fn beyond(&self, i: usize, point: ArrayView1<'_, f64>) -> f64 {
         let Self::Polyhedra(polyhedra) = self else { return 0.0 };
         let (set, u) = (polyhedra.at(i), point.to_vec());
@@ -147,7 +152,8 @@ impl SampleSets {
         }
     }
 
-    /// What "a millionth" refers to in dimension `j` of sample `i`: the largest finite limit there, or one.
+    /// What "a millionth" refers to in dimension `j` of sample `i`: the largest finite limit there,
+    /// or one.
     pub(crate) fn scale(&self, j: usize, i: usize) -> f64 {
         let larger = |m: f64, l: f64| if l.is_finite() { m.max(l.abs()) } else { m };
         let scale = match self {
@@ -210,7 +216,8 @@ impl SampleSets {
         }
     }
 
-    /// Replaces what is desired by the decision of sample `i`'s set that is best by the solver's metric.
+    /// Replaces what is desired by the decision of sample `i`'s set that is best by the solver's
+    /// metric.
     pub(crate) fn decide_one(
         &self,
         i: usize,
@@ -280,8 +287,8 @@ impl SampleSets {
         Ok(prices)
     }
 
-    /// X(g) for every sample (n × n_samples) with the faces it lies on. Cost: a clamp or a small quadratic program each; `last` are faces
-    /// near which to look first.
+    /// X(g) for every sample (n × n_samples) with the faces it lies on. Cost: a clamp or a small
+    /// quadratic program each; `last` are faces near which to look first.
     pub(crate) fn decide(
         &self,
         metric: &Metric,

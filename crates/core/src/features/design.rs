@@ -1,8 +1,10 @@
-//! The matrix Φ of all samples' features, never held: rows are computed anew, some hundred at a time, in every product.
+//! The matrix Φ of all samples' features, never held: rows are computed anew, some hundred at a
+//! time, in every product.
 //!
-//! Enters: a feature map and signals. Leaves: ΦV, ΦᵀE and Gram matrices Φᵀdiag(ω)Φ. Signals of p numbers become (p+1)(p+2)/2 features,
-//! so what is kept is a seventh of Φ at p = 11, and writing a row costs less than reading it back would. Tasks have a fixed number
-//! of rows and their sums are added first to last: the bits do not depend on the number of threads.
+//! Enters: a feature map and signals. Leaves: ΦV, ΦᵀE and Gram matrices Φᵀdiag(ω)Φ. Signals of p
+//! numbers become (p+1)(p+2)/2 features, so what is kept is a seventh of Φ at p = 11, and writing a
+//! row costs less than reading it back would. Tasks have a fixed number of rows and their sums are
+//! added first to last: the bits do not depend on the number of threads.
 
 use super::FeatureMap;
 use crate::error::Error;
@@ -11,7 +13,8 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Φ, n_samples × n_features: the features of some rows of `signals`, with a column of ones where there is an intercept.
+/// Φ, n_samples × n_features: the features of some rows of `signals`, with a column of ones where
+/// there is an intercept.
 #[derive(Clone, Copy, Debug)]
 pub struct Design<'a> {
     map: &'a FeatureMap,
@@ -27,7 +30,8 @@ pub struct Design<'a> {
 const CHUNK: usize = 256;
 /// Rows whose part of ΦᵀE is one task's.
 const TASK: usize = 64 * CHUNK;
-/// Tasks that Gram matrices are cut into, at most and at least, and the bytes of their parts together in between.
+/// Tasks that Gram matrices are cut into, at most and at least, and the bytes of their parts
+/// together in between.
 const GRAM_TASKS: Range<usize> = 8..64;
 const GRAM_BYTES: usize = 64 << 20;
 
@@ -167,8 +171,9 @@ impl<'a> Design<'a> {
         out
     }
 
-    /// Adds Σ_i ω_ib φ_iφ_iᵀ to the lower triangle of each of `grams` (column-major). `weigh` writes the ω of a sample, one a
-    /// Gram matrix. Cost: n_features² for each weight that is not zero; rows without any are not computed.
+    /// Adds Σ_i ω_ib φ_iφ_iᵀ to the lower triangle of each of `grams` (column-major). `weigh`
+    /// writes the ω of a sample, one a Gram matrix. Cost: n_features² for each weight that is not
+    /// zero; rows without any are not computed.
     pub(crate) fn add_grams(
         &self,
         grams: &mut [Vec<f64>],
@@ -280,7 +285,8 @@ mod tests {
     use super::*;
     use crate::features::FeatureSettings;
 
-    /// Against Φ written out, for sizes around a chunk and a task, with and without rows, intercept and factors.
+    /// Against Φ written out, for sizes around a chunk and a task, with and without rows, intercept
+    /// and factors.
     #[test]
     fn products_are_those_of_the_whole_matrix() {
         for n in [1, 3, CHUNK, CHUNK + 1, TASK + 5] {

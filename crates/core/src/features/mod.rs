@@ -1,8 +1,9 @@
 //! Signals to features: monomials, z-score, clip.
 //!
-//! Enters: signals (n_samples × signal_dim). Leaves: features (n_samples × n_features). The statistics are fitted on all
-//! loaded rows, in f64, before the training rows are cut out, as the paper's experiments do it:
-//! z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to degree two, the constant included.
+//! Enters: signals (n_samples × signal_dim). Leaves: features (n_samples × n_features). The
+//! statistics are fitted on all loaded rows, in f64, before the training rows are cut out, as the
+//! paper's experiments do it: z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to
+//! degree two, the constant included.
 #![allow(unsafe_code)]
 
 mod design;
@@ -126,8 +127,8 @@ pub struct FeatureMap {
 const STD_FLOOR: f64 = 1e-7;
 
 impl FeatureMap {
-    /// Fits the statistics on all rows of `signals`. Cost: a pass over the expanded features, one row at a
-    /// time; more where rows spread over the data say nothing about the rest.
+    /// Fits the statistics on all rows of `signals`. Cost: a pass over the expanded features, one
+    /// row at a time; more where rows spread over the data say nothing about the rest.
     pub fn fit(settings: FeatureSettings, signals: ArrayView2<'_, f64>) -> Result<Self, Error> {
         Self::fit_weighted(settings, signals, None)
     }
@@ -160,7 +161,8 @@ impl FeatureMap {
             variance = second;
             let mut far = false;
             for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
-                // What is left of the mean square is the variance; where that is little, digits are lost.
+                // What is left of the mean square is the variance; where that is little, digits are
+                // lost.
                 far |= c * c > FAR * (*v - c * c) && c.abs() > f64::EPSILON * m.abs();
                 *m += c;
                 *v -= c * c;
@@ -182,7 +184,8 @@ impl FeatureMap {
         Ok(map)
     }
 
-    /// Features of every row. Fails where the signals have another width or a value that is not finite.
+    /// Features of every row. Fails where the signals have another width or a value that is not
+    /// finite.
     pub fn transform(&self, signals: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
         if signals.ncols() != self.signal_dim {
             return Err(Error::Width {
@@ -202,7 +205,8 @@ impl FeatureMap {
         Ok(out)
     }
 
-    /// Features of one signal into `out` (n_features), without allocating. The signal's width is the caller's concern.
+    /// Features of one signal into `out` (n_features), without allocating. The signal's width is
+    /// the caller's concern.
     pub fn write(&self, signal: ArrayView1<'_, f64>, out: &mut [f64]) {
         self.settings.expansion.write(signal, out);
         let clip = self.settings.clip;
@@ -295,7 +299,8 @@ fn check_clip(clip: f64) -> Result<(), Error> {
 const ROWS: usize = 512;
 /// Passes over all rows at most; nearly always one is enough.
 const PASSES: usize = 3;
-/// Square of the distance from the mean, in variances, from which moments are taken anew about the mean found.
+/// Square of the distance from the mean, in variances, from which moments are taken anew about the
+/// mean found.
 const FAR: f64 = 1e4;
 
 /// Some rows, evenly spread.
@@ -304,7 +309,8 @@ fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
     signals.slice_move(s![..;step, ..])
 }
 
-/// What the number of rows a task sums is filled up to: a multiple of every instruction set's vectors, two at a time.
+/// What the number of rows a task sums is filled up to: a multiple of every instruction set's
+/// vectors, two at a time.
 const LANES: usize = 16;
 
 /// Sums over some rows, as [`moments`] needs them, feature by feature.
@@ -328,7 +334,8 @@ impl Task for Sums<'_> {
         let column = |c: usize| &self.columns[c * len..(c + 1) * len];
         for ((&(a, b), &about), out) in self.factors.iter().zip(self.about).zip(self.out) {
             let (a, b) = (column(a), column(b));
-            // SAFETY: the caller vouches for the instruction set; two vectors from `at` on are inside all three columns.
+            // SAFETY: the caller vouches for the instruction set; two vectors from `at` on are
+            // inside all three columns.
             unsafe {
                 let about = A::F64::splat(about);
                 let (mut first, mut second) = ([A::F64::splat(0.0); 2], [A::F64::splat(0.0); 2]);
@@ -379,7 +386,8 @@ fn moments(
             let mut out = vec![(0.0, 0.0); factors.len()];
             let sums =
                 Sums { factors: &factors, columns: &columns, weights: &own, about, out: &mut out };
-            // SAFETY: the instruction set was detected on this machine, and the task has no contract of its own.
+            // SAFETY: the instruction set was detected on this machine, and the task has no
+            // contract of its own.
             unsafe { Isa::detect().run(sums) }
             out
         })
@@ -447,7 +455,8 @@ mod tests {
 
     #[test]
     fn statistics_are_right_where_the_rows_looked_at_first_say_nothing() {
-        // Every fourth row, all that is looked at first, is 0; the others are a million and hardly vary.
+        // Every fourth row, all that is looked at first, is 0; the others are a million and hardly
+        // vary.
         let n = 4 * ROWS;
         let signals = Array2::from_shape_fn((n, 1), |(i, _)| {
             if i % 4 == 0 { 0.0 } else { 1e6 + (i as f64 * 0.7).sin() }

@@ -1,8 +1,9 @@
 //! Whether a kernel is one: finite, symmetric, positive semidefinite.
 //!
-//! The kernels of this crate are, by their formulas. Of a user's own kernel the diagonal is checked for every sample, and on a
-//! seeded sample of the data symmetry, 2 × 2 minors and the eigenvalues of a small matrix. What the sample misses the solvers
-//! meet as a direction of negative curvature. Singular matrices are fine: all tolerances are far above rounding.
+//! The kernels of this crate are, by their formulas. Of a user's own kernel the diagonal is checked
+//! for every sample, and on a seeded sample of the data symmetry, 2 × 2 minors and the eigenvalues
+//! of a small matrix. What the sample misses the solvers meet as a direction of negative curvature.
+//! Singular matrices are fine: all tolerances are far above rounding.
 
 use super::Kernel;
 use crate::error::{Error, KernelFault};
@@ -16,14 +17,16 @@ use rayon::prelude::*;
 const EIGENVALUES: usize = 64;
 /// Pairs of samples beyond these.
 const PAIRS: usize = 2000;
-/// What rounding can do to a kernel value, relative to √(κ(a, a) κ(b, b)); a user may compute in f32.
+/// What rounding can do to a kernel value, relative to √(κ(a, a) κ(b, b)); a user may compute in
+/// f32.
 const ROUNDING: f64 = 1e-6;
 /// What rounding can do to a value that should be zero, relative to the largest κ(a, a).
 const ZERO: f64 = 1e-12;
 /// Negative curvature that no rounding explains, relative to the trace.
 const CLEARLY: f64 = 1e-7;
 
-/// κ(z, z) of every row, having checked a kernel with a part of the user's own. Overflow is found for every kernel.
+/// κ(z, z) of every row, having checked a kernel with a part of the user's own. Overflow is found
+/// for every kernel.
 pub(crate) fn check(kernel: &Kernel, features: ArrayView2<'_, f64>) -> Result<Vec<f64>, Error> {
     let rows: Vec<Vec<f64>> = match kernel.custom_part() {
         Some(_) => features.rows().into_iter().map(|z| z.to_vec()).collect(),
@@ -120,7 +123,8 @@ fn pair_fault(
     None
 }
 
-/// The fault, where `curvature` = vᵀKv for a v of length one is further below zero than rounding takes it.
+/// The fault, where `curvature` = vᵀKv for a v of length one is further below zero than rounding
+/// takes it.
 pub(crate) fn clearly_negative(
     curvature: f64,
     trace: f64,

@@ -4,9 +4,10 @@ use std::fmt;
 
 /// A positive semidefinite kernel written by the user of this crate: κ(a, b) on features, in f64.
 ///
-/// Values are computed where and when they are needed, on several threads, so the functions must give the same answer every
-/// time. That κ is symmetric and positive semidefinite is checked on a sample of the data before a fit and, as far as the solver
-/// sees it, during it; what fails is told as [`NotPositiveSemidefinite`](crate::Error::NotPositiveSemidefinite).
+/// Values are computed where and when they are needed, on several threads, so the functions must
+/// give the same answer every time. That κ is symmetric and positive semidefinite is checked on a
+/// sample of the data before a fit and, as far as the solver sees it, during it; what fails is told
+/// as [`NotPositiveSemidefinite`](crate::Error::NotPositiveSemidefinite).
 ///
 /// ```
 /// use argwhy_core::Kernel;
@@ -34,8 +35,8 @@ pub trait CustomKernel: Send + Sync {
     /// κ(a, b). Both have as many entries as there are features.
     fn evaluate(&self, a: &[f64], b: &[f64]) -> f64;
 
-    /// out\[j\] = κ(a, b_j) where `samples` holds the b_j one after the other. Worth writing where a whole row is cheaper than
-    /// its entries; a value may not depend on the samples beside it.
+    /// out\[j\] = κ(a, b_j) where `samples` holds the b_j one after the other. Worth writing where
+    /// a whole row is cheaper than its entries; a value may not depend on the samples beside it.
     fn evaluate_row(&self, a: &[f64], samples: &[f64], out: &mut [f64]) {
         let n_features = a.len();
         for (j, out) in out.iter_mut().enumerate() {

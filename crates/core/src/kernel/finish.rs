@@ -1,8 +1,10 @@
-//! From what a pair of samples sums up to, an inner product or a distance, to the kernel's value: in place, a vector at a time.
+//! From what a pair of samples sums up to, an inner product or a distance, to the kernel's value:
+//! in place, a vector at a time.
 //!
-//! Matérn kernels take the root of a squared distance, and near zero a root magnifies rounding: 1e-7 in t² is 3e-4 in t. Their
-//! values do not show it, because both are flat there: dκ/d(t²) is −exp(−t)/2 and −(1 + t) exp(−t)/6, at most 1/2 and 1/6. An
-//! error in the distance squared enters κ no larger than it is.
+//! Matérn kernels take the root of a squared distance, and near zero a root magnifies rounding:
+//! 1e-7 in t² is 3e-4 in t. Their values do not show it, because both are flat there: dκ/d(t²) is
+//! −exp(−t)/2 and −(1 + t) exp(−t)/6, at most 1/2 and 1/6. An error in the distance squared enters
+//! κ no larger than it is.
 #![allow(unsafe_code)]
 
 use super::layout::BLOCK;
@@ -33,14 +35,14 @@ const TOGETHER: usize = 6;
 impl Finish {
     /// Finishes the first `len` values, a multiple of a panel, of `n_rows` rows of a strip.
     ///
-    /// Each way is a task of its own: a function with all of them in it is too large for the compiler to inline its vector code,
-    /// and takes twice the time.
+    /// Each way is a task of its own: a function with all of them in it is too large for the
+    /// compiler to inline its vector code, and takes twice the time.
     pub(crate) fn run<T: Vectors>(self, isa: Isa, values: &mut [T], n_rows: usize, len: usize) {
         assert!(n_rows > 0 && len <= BLOCK && len.is_multiple_of(T::PANEL));
         assert!(values.len() >= (n_rows - 1) * BLOCK + len);
         let strip = Strip { values: values.as_mut_ptr(), n_rows, len };
-        // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a panel is a multiple of every
-        // vector.
+        // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a
+        // panel is a multiple of every vector.
         unsafe {
             match self {
                 Self::Identity => {}

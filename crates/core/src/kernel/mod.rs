@@ -1,10 +1,11 @@
 //! Kernels κ(a, b) on feature vectors: what they are, and how a tile of them is computed fast.
 //!
-//! Enters: feature rows. Leaves: kernel values, either one at a time from the definition ([`Kernel::evaluate`], the
-//! oracle of every test) or a strip of eight rows against a block of samples. For that a kernel is taken apart (`recipe`) into
-//! simple ones, each a function of an inner product or a distance, whose samples are packed in `panels`, paired in `tile` and
-//! finished in `finish`; `samples` puts the parts together again. `quadratic` is the faster way for decisions on degree-2
-//! features, `check` what a kernel of the user's own has to pass.
+//! Enters: feature rows. Leaves: kernel values, either one at a time from the definition
+//! ([`Kernel::evaluate`], the oracle of every test) or a strip of eight rows against a block of
+//! samples. For that a kernel is taken apart (`recipe`) into simple ones, each a function of an
+//! inner product or a distance, whose samples are packed in `panels`, paired in `tile` and finished
+//! in `finish`; `samples` puts the parts together again. `quadratic` is the faster way for
+//! decisions on degree-2 features, `check` what a kernel of the user's own has to pass.
 
 mod check;
 mod custom;
@@ -27,8 +28,8 @@ use std::sync::Arc;
 
 /// A positive semidefinite kernel with its parameters.
 ///
-/// `gamma` means the same in all kernels of the Euclidean distance: a length ℓ = 1/√(2γ), so that Matérn kernels turn into
-/// the RBF kernel of the same γ as they get smoother.
+/// `gamma` means the same in all kernels of the Euclidean distance: a length ℓ = 1/√(2γ), so that
+/// Matérn kernels turn into the RBF kernel of the same γ as they get smoother.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Kernel {
@@ -96,7 +97,8 @@ pub enum Kernel {
 const MAX_PARTS: usize = 64;
 
 impl Kernel {
-    /// The largest degree of a polynomial kernel: beyond it values of ordinary features leave the range of f64.
+    /// The largest degree of a polynomial kernel: beyond it values of ordinary features leave the
+    /// range of f64.
     pub const MAX_DEGREE: u32 = 32;
     /// Kernels that have a name of their own in settings and files.
     pub const NAMES: [&'static str; 6] =
@@ -109,8 +111,8 @@ impl Kernel {
 
     /// Whether its values lie between 0 and 1 whatever the features.
     pub fn is_fraction(&self) -> bool {
-        // Those with a bound are sums and products of kernels of a distance, which are nowhere negative.
-        // Weights that are 1 in all may add up to a little more in floating point.
+        // Those with a bound are sums and products of kernels of a distance, which are nowhere
+        // negative. Weights that are 1 in all may add up to a little more in floating point.
         self.bound().is_some_and(|bound| bound <= 1.0 + 1e-12)
     }
 
@@ -151,7 +153,8 @@ impl Kernel {
             Self::Scaled { weight, .. } if !positive(*weight) => setting(
                 "the weight of a kernel",
                 weight,
-                "a positive finite number; with any other the kernel would not be positive semidefinite",
+                "a positive finite number; with any other the kernel would not be positive \
+                 semidefinite",
             ),
             Self::Anisotropic { length_scales, .. } if length_scales.is_empty() => {
                 setting("length-scales", &"empty", "one number a feature")
@@ -232,8 +235,9 @@ impl Kernel {
         }
     }
 
-    /// κ(a, a) where it is the same for every a, which is then also the largest value: 1 for kernels of a distance. None for
-    /// kernels that grow with their features, and for those of the user's own, of which nothing is known.
+    /// κ(a, a) where it is the same for every a, which is then also the largest value: 1 for
+    /// kernels of a distance. None for kernels that grow with their features, and for those of the
+    /// user's own, of which nothing is known.
     pub fn bound(&self) -> Option<f64> {
         match self {
             Self::Rbf { .. }
@@ -260,7 +264,8 @@ impl Kernel {
         }
     }
 
-    /// Simple kernels this one consists of: 1, except for sums and products. Time and packed samples grow with it.
+    /// Simple kernels this one consists of: 1, except for sums and products. Time and packed
+    /// samples grow with it.
     pub fn n_parts(&self) -> usize {
         let mut n_parts = 0;
         self.visit(&mut |kernel| {

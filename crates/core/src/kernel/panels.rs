@@ -1,9 +1,10 @@
-//! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that what a simple kernel is a function of
-//! needs no multiplication beyond the inner product.
+//! Samples packed for the tile: panels of `PANEL` samples, feature by feature, scaled so that what
+//! a simple kernel is a function of needs no multiplication beyond the inner product.
 //!
-//! Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. RBF the same and Laplacian z ← γ(z − centre), both with γ log₂ e
-//! for γ, because their exponential has the base two. Polynomial: z ← √γ z. Length scales divide. Centring changes no distance and saves
-//! digits where the features sit far from zero.
+//! Matérn: z ← √(2γ)(z − centre), h = ½‖z‖², and −γr² = zᵀz' − h − h'. RBF the same and Laplacian z
+//! ← γ(z − centre), both with γ log₂ e for γ, because their exponential has the base two.
+//! Polynomial: z ← √γ z. Length scales divide. Centring changes no distance and saves digits where
+//! the features sit far from zero.
 
 use super::finish::Finish;
 use super::layout::{BLOCK, Columns, Rows, STRIP};
@@ -14,7 +15,8 @@ use ndarray::{ArrayView1, ArrayView2};
 use rayon::prelude::*;
 use std::f64::consts::LOG2_E;
 
-/// In f32, γ‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose too many digits.
+/// In f32, γ‖z‖² above which a pair of samples is compared by differences: h + h' − zᵀz' would lose
+/// too many digits.
 const HEAVY: f64 = 8.0;
 
 /// A simple kernel, and how features become packed numbers for it.
@@ -43,8 +45,8 @@ impl Packing {
         Self { pairing, finish, centre, scale }
     }
 
-    /// The same kernel with differences of features taken before anything is rounded: twice the work, and
-    /// right wherever the samples lie.
+    /// The same kernel with differences of features taken before anything is rounded: twice the
+    /// work, and right wherever the samples lie.
     pub(super) fn by_differences(&self) -> Self {
         let pairing = match self.pairing {
             Pairing::Squared => Pairing::ScaledSquared,
@@ -121,7 +123,8 @@ impl Packing {
     }
 }
 
-/// All samples of a data set, packed; the last panel is filled up with samples at the centre that callers mask.
+/// All samples of a data set, packed; the last panel is filled up with samples at the centre that
+/// callers mask.
 pub(crate) struct Panels<T> {
     pub(crate) packing: Packing,
     /// panel · n_features · PANEL + feature · PANEL + lane.
@@ -209,13 +212,14 @@ impl<T: Element> Panels<T> {
         }
     }
 
-    /// Whether the sample's panel holds one with a large norm: what decides how its kernel values are computed.
+    /// Whether the sample's panel holds one with a large norm: what decides how its kernel values
+    /// are computed.
     pub(crate) fn is_heavy(&self, sample: usize) -> bool {
         self.heavy[sample / T::PANEL]
     }
 
-    /// Copies up to eight samples, wherever they stand, into `rows`. For the same bits as from their panels they must be all
-    /// heavy or all not.
+    /// Copies up to eight samples, wherever they stand, into `rows`. For the same bits as from
+    /// their panels they must be all heavy or all not.
     pub(crate) fn gather(&self, samples: &[usize], rows: &mut RowPack<T>) {
         let n_features = self.packing.n_features();
         rows.clear();

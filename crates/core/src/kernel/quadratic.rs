@@ -1,10 +1,12 @@
 //! Kernel values of degree-2 features, straight from signals.
 //!
-//! With z the z-scored monomials up to degree two, z(s)ᵀz(s') is for fixed s a quadratic polynomial in s'. In the centred signal t' of
-//! a support point it reads B + Σ_i t'_i (B_i + Σ_{j≥i} A_ij t'_j): as many multiplications as the inner product of the features has,
-//! and p numbers to load for a support point instead of (p+1)(p+2)/2. At 5000 points and 11 signals that is 0.4 MB instead of 3.1,
-//! inside the second-level cache, where a single decision is bound by what it loads. Holds as long as no feature is clipped; centring keeps the
-//! polynomial's terms no larger than the features they stand for.
+//! With z the z-scored monomials up to degree two, z(s)ᵀz(s') is for fixed s a quadratic polynomial
+//! in s'. In the centred signal t' of a support point it reads B + Σ_i t'_i (B_i + Σ_{j≥i} A_ij
+//! t'_j): as many multiplications as the inner product of the features has, and p numbers to load
+//! for a support point instead of (p+1)(p+2)/2. At 5000 points and 11 signals that is 0.4 MB
+//! instead of 3.1, inside the second-level cache, where a single decision is bound by what it
+//! loads. Holds as long as no feature is clipped; centring keeps the polynomial's terms no larger
+//! than the features they stand for.
 #![allow(unsafe_code)]
 
 use super::Kernel;
@@ -107,8 +109,8 @@ impl QuadraticSupport {
         Some(Self { weight, is_distance, finish, centre, centred_monomials, panels, halves })
     }
 
-    /// What a kernel value is off by on average, as in `rounding`: features are not centred here. Inner products are as right as
-    /// those of features.
+    /// What a kernel value is off by on average, as in `rounding`: features are not centred here.
+    /// Inner products are as right as those of features.
     pub(crate) fn rounding(&self) -> f64 {
         if !self.is_distance {
             return 0.0;
@@ -136,7 +138,8 @@ impl QuadraticSupport {
             linear[i] += dot(row, &self.centre[i..]);
             linear[i..].iter_mut().zip(row).for_each(|(sum, a)| *sum += a * c);
         }
-        // Coefficients in their order: the constant, and for each signal the linear one and its quadratic ones.
+        // Coefficients in their order: the constant, and for each signal the linear one and its
+        // quadratic ones.
         let mut out = data[r..].iter_mut().step_by(STRIP);
         let mut write = |value: f64| {
             if let Some(out) = out.next() {
@@ -154,8 +157,8 @@ impl QuadraticSupport {
         halves[r] = if self.is_distance { 0.5 * self.weight * dot(z, z) } else { 0.0 };
     }
 
-    /// out\[r·BLOCK + j\] = κ(row r, support point j of `block`) for the first `n_rows` rows. Each value has the same bits
-    /// whatever stands beside it.
+    /// out\[r·BLOCK + j\] = κ(row r, support point j of `block`) for the first `n_rows` rows. Each
+    /// value has the same bits whatever stands beside it.
     pub(crate) fn compute_strip(
         &self,
         isa: Isa,
@@ -181,7 +184,8 @@ impl QuadraticSupport {
             halves: self.halves[first..first + len].as_ptr(),
             out: out.as_mut_ptr(),
         };
-        // SAFETY: `isa` was detected on this machine; the assertions and the slices above bound every access.
+        // SAFETY: `isa` was detected on this machine; the assertions and the slices above bound
+        // every access.
         unsafe { isa.run(strip) }
         self.finish.run(isa, out, n_rows, len);
     }
@@ -204,7 +208,8 @@ impl Task for Strip {
 
     #[inline(always)]
     unsafe fn run<A: Arch>(self) {
-        // SAFETY: rows r..r + R ≤ STRIP (rows beyond n_rows exist and are ignored) and panels below n_panels.
+        // SAFETY: rows r..r + R ≤ STRIP (rows beyond n_rows exist and are ignored) and panels below
+        // n_panels.
         unsafe {
             if A::WIDE && self.n_rows > 2 {
                 for panel in 0..self.n_panels {
@@ -217,7 +222,8 @@ impl Task for Strip {
             for r in 0..self.n_rows {
                 let mut panel = 0;
                 while panel < self.n_panels {
-                    // As many side by side as hide the time a multiplication takes, and nothing left over that would not.
+                    // As many side by side as hide the time a multiplication takes, and nothing
+                    // left over that would not.
                     panel += match (A::WIDE, self.n_panels - panel) {
                         (false, _) => self.micro::<A, 1, 1, 6>(r, panel),
                         (true, 1) => self.micro::<A, 1, 1, 3>(r, panel),

@@ -1,7 +1,8 @@
 //! A kernel taken apart: simple kernels on scaled features, and how their values are combined.
 //!
-//! Enters: a kernel and features. Leaves: the simple kernels in the order they stand in the expression, each with the packing of
-//! its samples, and a tree of weighted sums and products of them. Length scales reach down to every simple kernel.
+//! Enters: a kernel and features. Leaves: the simple kernels in the order they stand in the
+//! expression, each with the packing of its samples, and a tree of weighted sums and products of
+//! them. Length scales reach down to every simple kernel.
 
 use super::Kernel;
 use super::custom::CustomKernel;

@@ -1,11 +1,12 @@
 //! How far computed kernel values can be from those of the definition, proven.
 //!
-//! Enters: a kernel taken apart and features. Leaves: a number r_i a sample such that every value computed
-//! in f64 is off by at most r_i r_j, so that a product K v is off by at most r_i Σ_j r_j |v_j|. The book's
-//! chapter "The certificate" derives the constants. In short, with u = 2⁻⁵³, d features and
-//! x the number a simple kernel is a function of:
+//! Enters: a kernel taken apart and features. Leaves: a number r_i a sample such that every value
+//! computed in f64 is off by at most r_i r_j, so that a product K v is off by at most r_i Σ_j r_j
+//! |v_j|. The book's chapter "The certificate" derives the constants. In short, with u = 2⁻⁵³, d
+//! features and x the number a simple kernel is a function of:
 //!
-//! * −½‖a − b‖² as aᵀb − h_a − h_b is off by (2d + 22)u(h_a + h_b), h = ½‖·‖² of the packed numbers. Since
+//! * −½‖a − b‖² as aᵀb − h_a − h_b is off by (2d + 22)u(h_a + h_b), h = ½‖·‖² of the packed
+//!   numbers. Since
 //!   ‖a − b‖ ≥ |‖a‖ − ‖b‖|, the kernel has died out wherever one of the two is much larger than the other,
 //!   and (h_a + h_b)κ' ≤ 5√((1 + h_a)(1 + h_b)): a few samples far out spoil their own values only.
 //! * By differences it is off by (d + 12)u of itself, and |x|κ'(x) is below 0.37 whatever x.
@@ -30,7 +31,8 @@ const SINGLE_NORM: f64 = 1e4;
 /// Packed numbers, squared, and kernel values beyond this are not for f32.
 const SINGLE_RANGE: f64 = 1e34;
 
-/// The recipe that f64 values are computed by, how far off they can be, and whether f32 is of any use.
+/// The recipe that f64 values are computed by, how far off they can be, and whether f32 is of any
+/// use.
 pub(crate) struct Rounded {
     /// By differences where the faster way would lose more than was asked for.
     pub(crate) recipe: Recipe,
@@ -70,7 +72,8 @@ impl Rounded {
         Self { recipe, entries, single_will_do }
     }
 
-    /// r_i: a product that adds no more than so many numbers one after the other is off by at most r_i Σ_j r_j |v_j|.
+    /// r_i: a product that adds no more than so many numbers one after the other is off by at most
+    /// r_i Σ_j r_j |v_j|.
     pub(crate) fn envelope(&self, additions: usize) -> Vec<f64> {
         let units = |e: &Entry| e.squared + (additions + 2) as f64 * e.diagonal;
         self.entries.iter().map(|e| (UNIT * units(e)).sqrt()).collect()

@@ -1,7 +1,9 @@
-//! All samples of a data set, packed for every simple kernel of a kernel, and strips of the kernel's values.
+//! All samples of a data set, packed for every simple kernel of a kernel, and strips of the
+//! kernel's values.
 //!
-//! A kernel without sums and products has one part, and its strips are that part's: nothing is added to what `tile` does. Parts
-//! of others are computed strip by strip into spare strips and combined there, so that no more than a strip of each exists.
+//! A kernel without sums and products has one part, and its strips are that part's: nothing is
+//! added to what `tile` does. Parts of others are computed strip by strip into spare strips and
+//! combined there, so that no more than a strip of each exists.
 #![allow(unsafe_code)]
 
 use super::Kernel;
@@ -101,8 +103,8 @@ impl<T: Vectors> Samples<T> {
         (self.len.next_multiple_of(T::PANEL) - block * BLOCK).min(BLOCK)
     }
 
-    /// Which parts compare the sample's panel by differences: samples of one kind can be computed together, and each has the
-    /// same bits then as from its own panel.
+    /// Which parts compare the sample's panel by differences: samples of one kind can be computed
+    /// together, and each has the same bits then as from its own panel.
     pub(crate) fn kind(&self, sample: usize) -> u64 {
         let heavy = |part: &Part<T>| match part {
             Part::Packed(panels) => u64::from(panels.is_heavy(sample)),
@@ -244,7 +246,8 @@ impl<T: Vectors> Strip<'_, T> {
                 let len = samples.block_len(block);
                 for r in 0..self.n_rows {
                     let out = &mut out[r * BLOCK..r * BLOCK + len];
-                    // What fills up a panel is no sample; its values are masked by callers and must only be finite.
+                    // What fills up a panel is no sample; its values are masked by callers and must
+                    // only be finite.
                     values.fill(0.0);
                     if r < n_rows {
                         let row = &rows[r * d..(r + 1) * d];
@@ -265,8 +268,8 @@ impl<T: Vectors> Strip<'_, T> {
         assert!(len.is_multiple_of(T::PANEL));
         let other = other.map_or(std::ptr::null(), <[T]>::as_ptr);
         let task = Rowwise { step, n_rows: self.n_rows, len, out: out.as_mut_ptr(), other };
-        // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a panel is a multiple of every
-        // vector.
+        // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a
+        // panel is a multiple of every vector.
         unsafe { self.isa.run(task) }
     }
 }
@@ -359,7 +362,8 @@ mod tests {
         kernels
     }
 
-    /// 130 samples with each tenth a copy of the one before, and the one after that nearly so: roots of distances near zero.
+    /// 130 samples with each tenth a copy of the one before, and the one after that nearly so:
+    /// roots of distances near zero.
     fn samples(n_features: usize) -> Array2<f64> {
         let mut z = Array2::from_shape_fn((130, n_features), |(i, k)| {
             ((i * 13 + k * 7) as f64 * 0.618).sin() * 1.4 + 0.2 * (k % 3) as f64

@@ -1,9 +1,10 @@
 //! A strip of kernel values: up to eight rows against the panels of a block, computed in registers.
 //!
-//! Enters: [`Rows`] and [`Columns`]. Leaves: `out[r·BLOCK + j] = κ(row r, column j)`. The accumulators of a panel
-//! (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay in registers over all features; the
-//! kernel's last step (`finish`) follows when a strip is complete, while it is in the first-level cache. Each value is the same chain of operations whatever
-//! the number of rows computed beside it, so its bits do not depend on how work is cut up.
+//! Enters: [`Rows`] and [`Columns`]. Leaves: `out[r·BLOCK + j] = κ(row r, column j)`. The
+//! accumulators of a panel (eight rows × three AVX-512 vectors, two rows × six AVX2 vectors) stay
+//! in registers over all features; the kernel's last step (`finish`) follows when a strip is
+//! complete, while it is in the first-level cache. Each value is the same chain of operations
+//! whatever the number of rows computed beside it, so its bits do not depend on how work is cut up.
 #![allow(unsafe_code)]
 
 use super::layout::{BLOCK, Columns, Rows, STRIP};
@@ -18,14 +19,15 @@ pub(crate) enum Pairing {
     Squared,
     /// −‖a − b‖₁.
     Absolute,
-    /// −½‖s(a − b)‖², s one factor a feature. Nothing is rounded before the difference is taken, so that
-    /// what comes out is right to some units of its own last place wherever the samples lie.
+    /// −½‖s(a − b)‖², s one factor a feature. Nothing is rounded before the difference is taken, so
+    /// that what comes out is right to some units of its own last place wherever the samples lie.
     ScaledSquared,
     /// −‖s(a − b)‖₁, likewise.
     ScaledAbsolute,
 }
 
-/// Features ahead that a single row asks the cache for: it reads every support point once and computes little with it.
+/// Features ahead that a single row asks the cache for: it reads every support point once and
+/// computes little with it.
 const AHEAD: usize = 8;
 
 /// Pairs the first `n_rows` (1 to 8) rows with all columns.
@@ -45,7 +47,8 @@ pub(crate) fn pair_strip<T: Vectors>(
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
     let strip = Strip { pairing, rows, n_rows, columns, out: out.as_mut_ptr() };
-    // SAFETY: `isa` was detected on this machine; the assertions above bound every access of `micro`.
+    // SAFETY: `isa` was detected on this machine; the assertions above bound every access of
+    // `micro`.
     unsafe { isa.run(strip) }
 }
 
@@ -81,8 +84,8 @@ impl<T: Vectors> Strip<'_, T> {
         let n_panels = self.columns.heavy.len();
         let mut p = 0;
         while p < n_panels {
-            // SAFETY: panels p..p + 4 lie inside `panels`, `half_norms` and each row of `out` (asserted in
-            // `pair_strip`).
+            // SAFETY: panels p..p + 4 lie inside `panels`, `half_norms` and each row of `out`
+            // (asserted in `pair_strip`).
             unsafe {
                 let panel = self.panel(p);
                 let by_differences = F::LOSES_DIGITS && self.rows.heavy && self.columns.heavy[p];
@@ -160,7 +163,8 @@ impl<T: Vectors> Panel<T> {
         }
     }
 
-    /// The first row against four panels at a time: alone it would leave the multipliers waiting for each other.
+    /// The first row against four panels at a time: alone it would leave the multipliers waiting
+    /// for each other.
     #[inline(always)]
     unsafe fn four<A: Arch, F: Form<T>>(&self) {
         // SAFETY: the caller's.
@@ -275,7 +279,8 @@ struct ScaledAbsolute;
 /// aᵀb.
 struct Inner;
 
-// SAFETY (all implementations): vector arithmetic only; the instruction set is the caller's promise.
+// SAFETY (all implementations): vector arithmetic only; the instruction set is the caller's
+// promise.
 impl<T: Vectors> Form<T> for Expansion {
     const LOSES_DIGITS: bool = size_of::<T>() == 4;
     #[inline(always)]

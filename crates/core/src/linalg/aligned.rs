@@ -1,7 +1,8 @@
 //! Slices that start on a cache line, large ones on large pages where the system has them.
 //!
-//! A vector of 64 bytes read from any other place touches two lines, which halves the rate at which a processor can load. And
-//! with pages of 4 KiB a matrix of some gigabytes costs a fault for each when it is made and a look-up for each when it is read.
+//! A vector of 64 bytes read from any other place touches two lines, which halves the rate at which
+//! a processor can load. And with pages of 4 KiB a matrix of some gigabytes costs a fault for each
+//! when it is made and a look-up for each when it is read.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -34,7 +35,8 @@ impl<T: Copy + Default> Aligned<T> {
 /// Bytes from which large pages are worth asking for.
 const LARGE: usize = 4 << 20;
 
-/// Asks the system to hold `data`, untouched so far, in large pages. It may have none; then nothing changes.
+/// Asks the system to hold `data`, untouched so far, in large pages. It may have none; then nothing
+/// changes.
 pub(crate) fn prefer_large_pages<T>(data: &[T]) {
     #[cfg(target_os = "linux")]
     if size_of_val(data) >= LARGE {
@@ -42,8 +44,8 @@ pub(crate) fn prefer_large_pages<T>(data: &[T]) {
         let first = data.as_ptr().cast::<u8>();
         let skipped = first.align_offset(PAGE).min(size_of_val(data));
         let len = (size_of_val(data) - skipped) / PAGE * PAGE;
-        // SAFETY: whole pages inside a live allocation, and this advice changes nothing a program can read. On systems with larger
-        // pages than assumed the call is refused, which is fine.
+        // SAFETY: whole pages inside a live allocation, and this advice changes nothing a program
+        // can read. On systems with larger pages than assumed the call is refused, which is fine.
         unsafe {
             libc::madvise(first.add(skipped).cast_mut().cast(), len, libc::MADV_HUGEPAGE);
         }

@@ -1,5 +1,6 @@
-//! Dense factorisations, by faer, on plain column-major slices. Every call of faer runs on one thread and work is cut into
-//! tasks of fixed size, here or by the caller, so that results do not depend on the number of threads.
+//! Dense factorisations, by faer, on plain column-major slices. Every call of faer runs on one
+//! thread and work is cut into tasks of fixed size, here or by the caller, so that results do not
+//! depend on the number of threads.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
@@ -12,22 +13,24 @@ use faer::reborrow::{IntoConst, ReborrowMut};
 use faer::{Accum, MatMut, MatRef, Par, Side};
 use rayon::prelude::*;
 
-/// Columns factorised together by [`cholesky_on_all_cores`], and columns or rows that are one task's.
+/// Columns factorised together by [`cholesky_on_all_cores`], and columns or rows that are one
+/// task's.
 const FACTORED: usize = 192;
 const SHARE: usize = 96;
-/// Rows of L that a substitution on all cores takes together, and columns and rows of what is solved for that are one task's.
+/// Rows of L that a substitution on all cores takes together, and columns and rows of what is
+/// solved for that are one task's.
 const PANEL: usize = 128;
 const COLUMNS: usize = 32;
 const ROWS: usize = 64;
 
-/// Replaces the lower triangle of the n × n matrix by its Cholesky factor; the strict upper triangle is left alone.
-/// False where the matrix is not positive definite.
+/// Replaces the lower triangle of the n × n matrix by its Cholesky factor; the strict upper
+/// triangle is left alone. False where the matrix is not positive definite.
 pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
     factorise(MatMut::from_column_major_slice_mut(a, n, n))
 }
 
-/// V and E with A = V diag(E) Vᵀ for the symmetric n × n matrix, whose lower triangle is read: V column-major, E increasing. None where they
-/// are not found.
+/// V and E with A = V diag(E) Vᵀ for the symmetric n × n matrix, whose lower triangle is read: V
+/// column-major, E increasing. None where they are not found.
 pub(crate) fn eigen(a: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let matrix = MatRef::from_column_major_slice(a, n, n);
     let found = matrix.self_adjoint_eigen(Side::Lower).ok()?;
@@ -36,7 +39,8 @@ pub(crate) fn eigen(a: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     Some((vectors, values))
 }
 
-/// Smallest eigenvalue of the symmetric n × n matrix, whose lower triangle is read; NaN where it is not found.
+/// Smallest eigenvalue of the symmetric n × n matrix, whose lower triangle is read; NaN where it is
+/// not found.
 pub(crate) fn smallest_eigenvalue(a: &[f64], n: usize) -> f64 {
     let matrix = MatRef::from_column_major_slice(a, n, n);
     let values = matrix.self_adjoint_eigenvalues(Side::Lower).unwrap_or_default();
@@ -127,8 +131,8 @@ pub(crate) fn cholesky_solve(l: &[f64], n: usize, b: &mut [f64]) {
     solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
 }
 
-/// Solves L Y = B in place on all cores, a panel of L after the other. Column c of `b` (n rows, column-major) is zero above row
-/// `starts[c]`, and the starts do not decrease.
+/// Solves L Y = B in place on all cores, a panel of L after the other. Column c of `b` (n rows,
+/// column-major) is zero above row `starts[c]`, and the starts do not decrease.
 pub(crate) fn forward_substitute_on_all_cores(
     l: &[f64],
     n: usize,
@@ -151,7 +155,8 @@ pub(crate) fn forward_substitute_on_all_cores(
     }
 }
 
-/// Solves Lᵀ Y = B in place on all cores, a panel of L after the other, for m columns, column-major.
+/// Solves Lᵀ Y = B in place on all cores, a panel of L after the other, for m columns,
+/// column-major.
 pub(crate) fn back_substitute_on_all_cores(l: &[f64], n: usize, b: &mut [f64], m: usize) {
     let l = MatRef::from_column_major_slice(l, n, n);
     let mut whole = MatMut::from_column_major_slice_mut(b, n, m);
@@ -240,7 +245,8 @@ pub(crate) fn add_transposed_product_rows(
     );
 }
 
-/// The lower triangle of C gets AᵀB added, which the caller knows to be symmetric: C n × n column-major, A and B m × n row-major.
+/// The lower triangle of C gets AᵀB added, which the caller knows to be symmetric: C n × n
+/// column-major, A and B m × n row-major.
 pub(crate) fn add_symmetric_product(c: &mut [f64], a: &[f64], b: &[f64], (n, m): (usize, usize)) {
     triangular::matmul(
         MatMut::from_column_major_slice_mut(c, n, n),
@@ -255,8 +261,8 @@ pub(crate) fn add_symmetric_product(c: &mut [f64], a: &[f64], b: &[f64], (n, m):
     );
 }
 
-/// The columns `from..to` of a lower triangle get α P Pᵀ added, from their diagonal down. `p` is n × m row-major;
-/// `columns` holds exactly those columns of the n × n column-major matrix.
+/// The columns `from..to` of a lower triangle get α P Pᵀ added, from their diagonal down. `p` is n
+/// × m row-major; `columns` holds exactly those columns of the n × n column-major matrix.
 pub(crate) fn add_gram_columns(
     columns: &mut [f64],
     (from, to): (usize, usize),
@@ -321,7 +327,8 @@ mod tests {
                 Greater => ((i * 7 + j * 3) as f64).sin() / n as f64,
             };
             let l: Vec<f64> = (0..n * n).map(|at| entry(at % n, at / n)).collect();
-            // Columns that begin at the top, in the middle of panels, and at the last row, more than one task's.
+            // Columns that begin at the top, in the middle of panels, and at the last row, more
+            // than one task's.
             let starts: Vec<usize> =
                 (0..COLUMNS + 9).map(|c| c * (n - 1) / (COLUMNS + 8)).collect();
             let wave = |i: usize, c: usize| ((i * 5 + c) as f64 * 0.3).cos();

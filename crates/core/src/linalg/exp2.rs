@@ -1,7 +1,8 @@
 //! 2ˣ of vectors: x = n + r, |r| ≤ ½, a polynomial in r, and n into the exponent field.
 //!
-//! No branches, no tables, about one unit in the last place. The base is two because x = n + r then takes no multiplication
-//! and no second word of ln 2: kernels scale their features by log₂ e once instead.
+//! No branches, no tables, about one unit in the last place. The base is two because x = n + r then
+//! takes no multiplication and no second word of ln 2: kernels scale their features by log₂ e once
+//! instead.
 #![allow(unsafe_code)]
 
 use super::simd::{Arch, Lanes, Vectors};
@@ -51,8 +52,9 @@ pub(super) const DOUBLE: Exp2Constants<f64> = Exp2Constants {
     one: 1.0,
 };
 
-/// 2ˣ in every lane of several vectors, for x ≤ 126 (f32) or 1022 (f64); below the range of normal numbers the smallest one
-/// but one. Side by side, because each is one long chain of dependent operations.
+/// 2ˣ in every lane of several vectors, for x ≤ 126 (f32) or 1022 (f64); below the range of normal
+/// numbers the smallest one but one. Side by side, because each is one long chain of dependent
+/// operations.
 ///
 /// # Safety
 /// The processor must support `A`.
@@ -88,7 +90,8 @@ pub(crate) unsafe fn exp2_of<A: Arch, T: Vectors, const V: usize>(
 /// 2ˣ of `len` numbers, in place.
 ///
 /// # Safety
-/// The processor must support `A`; `len` numbers from `values` on are valid, and a multiple of a vector's.
+/// The processor must support `A`; `len` numbers from `values` on are valid, and a multiple of a
+/// vector's.
 #[inline(always)]
 pub(crate) unsafe fn exp2_in_place<A: Arch, T: Vectors>(values: *mut T, len: usize) {
     // A whole row of a strip is a multiple of five vectors on every instruction set.

@@ -1,4 +1,5 @@
-//! The arithmetic underneath: aligned memory, vector instructions and their exponential, sums with a fixed order, dense factorisations.
+//! The arithmetic underneath: aligned memory, vector instructions and their exponential, sums with
+//! a fixed order, dense factorisations.
 
 pub(crate) mod aligned;
 pub(crate) mod dense;

@@ -1,8 +1,9 @@
 //! Vector instructions behind one small trait, chosen once at start.
 //!
-//! Enters: an operation written once against `Arch`. Leaves: the same operation compiled for AVX-512, for AVX2 with
-//! FMA and for any other processor, with `Isa::run` picking one. The portable path uses separate multiply and add:
-//! `mul_add` without the instruction is a library call and a hundred times slower.
+//! Enters: an operation written once against `Arch`. Leaves: the same operation compiled for
+//! AVX-512, for AVX2 with FMA and for any other processor, with `Isa::run` picking one. The
+//! portable path uses separate multiply and add: `mul_add` without the instruction is a library
+//! call and a hundred times slower.
 #![allow(unsafe_code)]
 
 use super::exp2::{self, Exp2Constants};
@@ -55,7 +56,8 @@ impl Isa {
     /// Runs `task` with this instruction set.
     ///
     /// # Safety
-    /// The processor must have the instruction set (one of [`Isa::available`]) and the task's own contract must hold.
+    /// The processor must have the instruction set (one of [`Isa::available`]) and the task's own
+    /// contract must hold.
     pub(crate) unsafe fn run<K: Task>(self, task: K) -> K::Out {
         // SAFETY: availability and the task's contract are the caller's promise.
         unsafe {
@@ -96,7 +98,8 @@ pub(crate) trait Arch: Copy + 'static {
 /// A vector of `T` and its arithmetic.
 ///
 /// # Safety
-/// Every function needs a processor with the instruction set; loads and stores need `LANES` valid elements.
+/// Every function needs a processor with the instruction set; loads and stores need `LANES` valid
+/// elements.
 pub(crate) trait Lanes<T>: Copy + 'static {
     type V: Copy;
     const LANES: usize;
@@ -112,7 +115,8 @@ pub(crate) trait Lanes<T>: Copy + 'static {
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn abs(a: Self::V) -> Self::V;
     unsafe fn sqrt(a: Self::V) -> Self::V;
-    /// a·2ⁿ, a normal number, where `biased` = n + 1.5·2^(mantissa bits), so that n sits in the low bits of its representation.
+    /// a·2ⁿ, a normal number, where `biased` = n + 1.5·2^(mantissa bits), so that n sits in the low
+    /// bits of its representation.
     unsafe fn scale_by_power(a: Self::V, biased: Self::V) -> Self::V;
 }
 
@@ -134,7 +138,8 @@ pub trait Sealed: Sized {}
 /// What can be loaded as a vector of `f64`.
 pub(crate) trait Widen: Copy + Send + Sync + 'static {
     /// # Safety
-    /// The processor must support `A`; as many elements as its `f64` vectors have lanes must be readable.
+    /// The processor must support `A`; as many elements as its `f64` vectors have lanes must be
+    /// readable.
     unsafe fn load_wide<A: Arch>(p: *const Self) -> <A::F64 as Lanes<f64>>::V;
 }
 
@@ -233,7 +238,8 @@ macro_rules! portable_lanes {
             }
             #[inline(always)]
             unsafe fn load(p: *const $t) -> Self::V {
-                // SAFETY: LANES readable elements, by the caller; arrays need no more alignment than elements.
+                // SAFETY: LANES readable elements, by the caller; arrays need no more alignment
+                // than elements.
                 unsafe { *p.cast::<Self::V>() }
             }
             #[inline(always)]
@@ -353,7 +359,8 @@ mod x86 {
     macro_rules! x86_lanes {
         ($arch:ty, $t:ty, $v:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
          $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident, |$a:ident| $abs:expr, |$p:ident, $b:ident| $scaled:expr) => {
-            // SAFETY (all): the instruction set and the pointers are the caller's promise, see `Lanes`.
+            // SAFETY (all): the instruction set and the pointers are the caller's promise, see
+            // `Lanes`.
             impl Lanes<$t> for $arch {
                 type V = $v;
                 const LANES: usize = $lanes;

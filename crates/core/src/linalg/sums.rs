@@ -1,4 +1,5 @@
-//! Sums whose order is fixed by the data's length alone, so that every number of threads gives the same bits.
+//! Sums whose order is fixed by the data's length alone, so that every number of threads gives the
+//! same bits.
 
 use rayon::prelude::*;
 

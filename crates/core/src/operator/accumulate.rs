@@ -1,8 +1,8 @@
 //! A strip of kernel values times vectors, in f64.
 //!
-//! For rows r of a strip K and columns c of the right-hand side: sums\[c\]\[r\] += Σ_j K_rj v\[c\]\[j\], and, where the
-//! strip stands for its mirror image too, y\[c\]\[j\] += Σ_r K_rj w\[c\]\[r\]. Each kernel value is loaded and widened once
-//! for all of that.
+//! For rows r of a strip K and columns c of the right-hand side: sums\[c\]\[r\] += Σ_j K_rj
+//! v\[c\]\[j\], and, where the strip stands for its mirror image too, y\[c\]\[j\] += Σ_r K_rj
+//! w\[c\]\[r\]. Each kernel value is loaded and widened once for all of that.
 #![allow(unsafe_code)]
 
 use crate::kernel::layout::{BLOCK, STRIP};
@@ -29,8 +29,8 @@ pub(crate) fn accumulate_rows<T: Widen>(
         w: std::ptr::null(),
         y: std::ptr::null_mut(),
     };
-    // SAFETY: `isa` was detected on this machine; `check` bounds every access; without COLUMNS neither `w` nor `y`
-    // is touched.
+    // SAFETY: `isa` was detected on this machine; `check` bounds every access; without COLUMNS
+    // neither `w` nor `y` is touched.
     unsafe { isa.run(pass) }
 }
 
@@ -59,7 +59,8 @@ pub(crate) fn accumulate_columns<T: Widen>(
     unsafe { isa.run(pass) }
 }
 
-/// Both sides of an off-diagonal strip of eight rows; `w` and `sums` start at the strip's first row.
+/// Both sides of an off-diagonal strip of eight rows; `w` and `sums` start at the strip's first
+/// row.
 pub(crate) fn accumulate_both<T: Widen>(
     isa: Isa,
     strip: &[T],
@@ -114,7 +115,8 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Task for Pass<T, ROWS, COL
         // SAFETY: groups of vectors stay below n_vectors, groups of rows below n_rows.
         unsafe {
             while c < self.n_vectors {
-                // Sums, factors and vectors of four rows and three vectors are 31 registers: all that AVX-512 has.
+                // Sums, factors and vectors of four rows and three vectors are 31 registers: all
+                // that AVX-512 has.
                 c += match self.n_vectors - c {
                     1 => self.rows::<A, 1>(c),
                     2 | 4 => self.rows::<A, 2>(c),
@@ -159,7 +161,8 @@ impl<T: Widen, const ROWS: bool, const COLUMNS: bool> Pass<T, ROWS, COLUMNS> {
             let at = |p: *const f64, k: usize, i: usize| p.wrapping_add((c + k) * BLOCK + i);
             let strip = self.strip.add(r * BLOCK);
             let mut acc = [[zero(); C]; R];
-            // Loaded before the loop: the compiler cannot know that nothing stored there changes them.
+            // Loaded before the loop: the compiler cannot know that nothing stored there changes
+            // them.
             let mut w = [[zero(); C]; R];
             if COLUMNS {
                 for (i, w) in w.iter_mut().enumerate() {

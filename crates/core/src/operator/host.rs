@@ -41,7 +41,8 @@ macro_rules! with_tiles {
 }
 
 impl HostOperator {
-    /// Packs `features` (n_samples × n_features) for `kernel`; with [`OperatorKind::Stored`] computes all of K.
+    /// Packs `features` (n_samples × n_features) for `kernel`; with [`OperatorKind::Stored`]
+    /// computes all of K.
     pub fn new(
         features: ArrayView2<'_, f64>,
         kernel: Kernel,
@@ -51,9 +52,10 @@ impl HostOperator {
         Self::with_accuracy(features, kernel, precision, kind, ORDINARY_ACCURACY)
     }
 
-    /// As [`new`](Self::new), with distances in f64 by differences, at twice the cost, where the faster way
-    /// would be off by more than `accuracy` on average; [`accuracy_for`](super::accuracy_for) says what a
-    /// certificate needs. Certificates are true either way: they count what rounding can have done.
+    /// As [`new`](Self::new), with distances in f64 by differences, at twice the cost, where the
+    /// faster way would be off by more than `accuracy` on average;
+    /// [`accuracy_for`](super::accuracy_for) says what a certificate needs. Certificates are true
+    /// either way: they count what rounding can have done.
     pub fn with_accuracy(
         features: ArrayView2<'_, f64>,
         kernel: Kernel,
@@ -92,8 +94,8 @@ impl HostOperator {
             return Err(Error::Setting {
                 name: "operator",
                 found: "compact, for a kernel with values beyond [0, 1]".to_owned(),
-                allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their products, and \
-                          their sums with weights of at most 1 in all",
+                allowed: "stored, tiled or auto: 16 bits hold rbf, laplace, matern kernels, their \
+                          products, and their sums with weights of at most 1 in all",
             });
         }
         let rounded = Rounded::new(&recipe, features, accuracy);
@@ -167,7 +169,8 @@ impl HostOperator {
         }
     }
 
-    /// The same, its restrictions to some of the samples held as `kind` says; without this, as the whole is.
+    /// The same, its restrictions to some of the samples held as `kind` says; without this, as the
+    /// whole is.
     #[must_use]
     pub fn with_blocks(mut self, kind: OperatorKind) -> Self {
         self.blocks = kind;
@@ -351,7 +354,8 @@ mod tests {
 
     #[test]
     fn agrees_with_the_naive_gram_matrix_on_every_path() {
-        // 1, one panel, one block and several with a remainder; as many vectors as the groups have sizes.
+        // 1, one panel, one block and several with a remainder; as many vectors as the groups have
+        // sizes.
         for (n, n_vectors) in [(1, 1), (24, 2), (100, 3), (241, 5), (700, 4), (1000, 7)] {
             let (features, v) = (wave(n, 11, 0.3), wave(n_vectors, n, 1.1));
             for kernel in kernels(11) {
@@ -429,7 +433,8 @@ mod tests {
 
     #[test]
     fn samples_far_from_the_centre_keep_their_digits_in_single_precision() {
-        // Clipping lets features reach 1000: two such neighbours differ by little, and h + h' − zᵀz' would be noise.
+        // Clipping lets features reach 1000: two such neighbours differ by little, and h + h' −
+        // zᵀz' would be noise.
         let mut features = wave(300, 40, 0.0);
         for i in 0..20 {
             features.row_mut(i * 13).mapv_inplace(|z| 1000.0 + 0.1 * z);

@@ -1,9 +1,10 @@
 //! Products with the kernel matrix K, without saying how K is held.
 //!
-//! Enters: features and a kernel. Leaves: `K·v` for several vectors at once. [`KernelOperator`] is the seam where other
-//! machines plug in; [`HostOperator`] is the one for this machine's cores, with K stored as tiles, whole or in 16 bits, or with tiles
-//! recomputed for every product. All use symmetry (each tile serves two blocks), all cores, and a schedule that fixes
-//! the order of every sum, so that the result has the same bits for any number of threads, and whether whole tiles are
+//! Enters: features and a kernel. Leaves: `K·v` for several vectors at once. [`KernelOperator`] is
+//! the seam where other machines plug in; [`HostOperator`] is the one for this machine's cores,
+//! with K stored as tiles, whole or in 16 bits, or with tiles recomputed for every product. All use
+//! symmetry (each tile serves two blocks), all cores, and a schedule that fixes the order of every
+//! sum, so that the result has the same bits for any number of threads, and whether whole tiles are
 //! stored or recomputed.
 //!
 //! Weights belong to the problem. No operator can be given any, so none can be forgotten:
@@ -33,11 +34,13 @@ use std::ops::Range;
 
 /// A symmetric kernel matrix that can be multiplied with.
 ///
-/// Whatever computes may fail, with [`Error::Backend`] where the machine did; solvers pass that on and a fit ends with it. Calls are
-/// few and large: a product a step of conjugate gradients, a panel of rows a round of the preconditioner.
+/// Whatever computes may fail, with [`Error::Backend`] where the machine did; solvers pass that on
+/// and a fit ends with it. Calls are few and large: a product a step of conjugate gradients, a
+/// panel of rows a round of the preconditioner.
 ///
-/// Vectors are rows: `v` is n_vectors × n_samples in standard layout. The working product may use a kernel rounded to
-/// a lower precision as long as it is the same symmetric matrix every time; sums are in f64 either way.
+/// Vectors are rows: `v` is n_vectors × n_samples in standard layout. The working product may use a
+/// kernel rounded to a lower precision as long as it is the same symmetric matrix every time; sums
+/// are in f64 either way.
 pub trait KernelOperator: Send + Sync {
     /// Rows and columns of K.
     fn n_samples(&self) -> usize;
@@ -45,21 +48,23 @@ pub trait KernelOperator: Send + Sync {
     /// κ(z_i, z_i) for every sample.
     fn diagonal(&self) -> Result<Vec<f64>, Error>;
 
-    /// How far an exact product can be off: entry i of v·K by r_i Σ_j r_j |v_j| at most, for the r returned.
+    /// How far an exact product can be off: entry i of v·K by r_i Σ_j r_j |v_j| at most, for the r
+    /// returned.
     fn rounding(&self) -> Result<Vec<f64>, Error>;
 
     /// out = v·K with the kernel in working precision.
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error>;
 
-    /// The same matrix with its working product in f64, itself where that is so already: what residuals and certificates
-    /// are computed with.
+    /// The same matrix with its working product in f64, itself where that is so already: what
+    /// residuals and certificates are computed with.
     fn exact(&self) -> &dyn KernelOperator;
 
     /// Whether the working product is exact already.
     fn is_exact(&self) -> bool;
 
-    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision: many rows a call, as many as the caller has
-    /// room for, so that a launch or a message is paid for once a panel.
+    /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), in working precision: many
+    /// rows a call, as many as the caller has room for, so that a launch or a message is paid for
+    /// once a panel.
     fn rows_into(
         &self,
         samples: &[usize],
@@ -70,7 +75,8 @@ pub trait KernelOperator: Send + Sync {
     /// out[a · samples.len() + b] = κ(samples\[a\], samples\[b\]), in working precision.
     fn block_into(&self, samples: &[usize], out: &mut [f64]) -> Result<(), Error>;
 
-    /// out += v·K\[samples, :\] in working precision: `v` is n_vectors × samples.len(), `out` n_vectors × n_samples.
+    /// out += v·K\[samples, :\] in working precision: `v` is n_vectors × samples.len(), `out`
+    /// n_vectors × n_samples.
     fn add_columns(
         &self,
         samples: &[usize],
@@ -85,11 +91,12 @@ pub trait KernelOperator: Send + Sync {
 /// What [`accuracy_for`] says of k = 1e-6 and a tolerance of 1e-6.
 pub const ORDINARY_ACCURACY: f64 = 2e-11;
 
-/// What a kernel value may be off by on average for a certificate of relative gap `tol` to hold with
-/// `regularization` k, with room to spare.
+/// What a kernel value may be off by on average for a certificate of relative gap `tol` to hold
+/// with `regularization` k, with room to spare.
 ///
-/// Values off by ε move g by about E = ε N|α| = (ε/k)·|û − x|, and a gap by 2E|x − y| + 2E², where |x − y|² is
-/// no more than the gap: all of it stays below a tenth of tol·|û − x|², which is below tol·P, for ε/k ≤ √tol/50.
+/// Values off by ε move g by about E = ε N|α| = (ε/k)·|û − x|, and a gap by 2E|x − y| + 2E², where
+/// |x − y|² is no more than the gap: all of it stays below a tenth of tol·|û − x|², which is below
+/// tol·P, for ε/k ≤ √tol/50.
 pub fn accuracy_for(regularization: f64, tol: f64) -> f64 {
     0.02 * regularization * tol.sqrt().min(1.0)
 }

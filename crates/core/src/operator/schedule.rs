@@ -1,8 +1,10 @@
-//! How the tiles of a symmetric matrix are shared out: a number of tasks fixed by the matrix's size alone.
+//! How the tiles of a symmetric matrix are shared out: a number of tasks fixed by the matrix's size
+//! alone.
 //!
-//! A tile (I, J), I < J, adds to the output of two blocks, so tasks that run side by side may not write to one output. Each
-//! task sums into an output of its own, and these are added first to last. Which tile belongs to which task, and the order of
-//! every sum, does not depend on the number of threads.
+//! A tile (I, J), I < J, adds to the output of two blocks, so tasks that run side by side may not
+//! write to one output. Each task sums into an output of its own, and these are added first to
+//! last. Which tile belongs to which task, and the order of every sum, does not depend on the
+//! number of threads.
 
 use std::ops::Range;
 
@@ -53,8 +55,8 @@ impl Schedule {
         task * n_tiles / n_tasks..(task + 1) * n_tiles / n_tasks
     }
 
-    /// Numbers that a product adds one after the other at most, for tiles of `block` samples: those of a column in all tiles of
-    /// a task, the tiles of a row, the tasks.
+    /// Numbers that a product adds one after the other at most, for tiles of `block` samples: those
+    /// of a column in all tiles of a task, the tiles of a row, the tasks.
     pub(crate) fn longest_sum(&self, n_samples: usize, block: usize) -> usize {
         let rows_of = |task: usize| {
             let tiles = &self.order[self.task(task)];

@@ -1,6 +1,7 @@
 //! The symmetric kernel matrix as tiles of 240 × 240, stored or recomputed.
 //!
-//! Compact tiles hold round(65535·κ). A product with them is one with those integers: the vectors are divided by 65535 beforehand.
+//! Compact tiles hold round(65535·κ). A product with them is one with those integers: the vectors
+//! are divided by 65535 beforehand.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +20,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 const TILE: usize = BLOCK * BLOCK;
-/// Rows of a panel that are one task's, over one block of columns: enough to use the block while it is in cache.
+/// Rows of a panel that are one task's, over one block of columns: enough to use the block while it
+/// is in cache.
 const PANEL_ROWS: usize = 96;
 /// What compact tiles have for a value of one.
 const FULL: f64 = u16::MAX as f64;
@@ -34,8 +36,8 @@ pub(crate) struct Tiles<T> {
     kept: Mutex<Vec<Aligned<f64>>>,
 }
 
-/// Most bytes that are kept for the next product: a small matrix is multiplied many times, and fresh memory would cost it a
-/// tenth of the time.
+/// Most bytes that are kept for the next product: a small matrix is multiplied many times, and
+/// fresh memory would cost it a tenth of the time.
 const KEPT: usize = 4 << 20;
 
 /// Values in the order of the schedule's tiles.
@@ -71,7 +73,8 @@ impl<T: Vectors> Tiles<T> {
             OperatorKind::Compact => Held::Compact(tiles.all(|(rows, columns), tile| {
                 tiles.computed(rows, columns, |r, values| {
                     let out = &mut tile[r * BLOCK..(r + STRIP) * BLOCK];
-                    // SAFETY: `isa` was detected on this machine, and the task has no contract of its own.
+                    // SAFETY: `isa` was detected on this machine, and the task has no contract of
+                    // its own.
                     unsafe { isa.run(Round { values, out }) }
                 });
             })),
@@ -100,7 +103,8 @@ impl<T: Vectors> Tiles<T> {
         Schedule::n_tiles(n_samples.div_ceil(BLOCK)) * TILE
     }
 
-    /// Bytes a product of `n_vectors` takes while it runs, and what the same matrix in the other precision may have kept.
+    /// Bytes a product of `n_vectors` takes while it runs, and what the same matrix in the other
+    /// precision may have kept.
     pub(crate) fn product_bytes(n_samples: usize, n_vectors: usize) -> u64 {
         let n_blocks = n_samples.div_ceil(BLOCK);
         let copies = Schedule::n_tasks(n_blocks) + 1;
@@ -127,7 +131,8 @@ impl<T: Vectors> Tiles<T> {
     pub(crate) fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
         let n_vectors = v.nrows();
         let n_blocks = self.samples.n_blocks();
-        // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one slice.
+        // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one
+        // slice.
         let block_size = n_vectors * BLOCK;
         let mut buffers = self.buffers(Schedule::n_tasks(n_blocks) + 1, n_blocks * block_size);
         let (input, outputs) = buffers.split_first_mut().expect("one more than tasks");
@@ -277,7 +282,8 @@ impl<T: Vectors> Tiles<T> {
         columns: Range<usize>,
         mut out: ArrayViewMut2<'_, f64>,
     ) {
-        // How a value is computed depends on its sample's panel, so only samples of one kind are computed together.
+        // How a value is computed depends on its sample's panel, so only samples of one kind are
+        // computed together.
         let mut kinds: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (at, &i) in samples.iter().enumerate() {
             kinds.entry(self.samples.kind(i)).or_default().push(at);
@@ -298,7 +304,8 @@ impl<T: Vectors> Tiles<T> {
         let picked: Vec<usize> = places.iter().map(|&at| samples[at]).collect();
         let last = picked.iter().max().map_or(0, |i| i / BLOCK);
         let block = columns.start / BLOCK;
-        // Tiles on and above the diagonal are kept; the others are cheaper to compute than to transpose.
+        // Tiles on and above the diagonal are kept; the others are cheaper to compute than to
+        // transpose.
         let stored = match &self.held {
             Held::Whole(values) if last <= block => Some(values),
             _ => None,

@@ -1,8 +1,10 @@
-//! The kernel matrix of a problem whose samples have weights: √w_i κ_ij √w_j, whatever machine κ lives on.
+//! The kernel matrix of a problem whose samples have weights: √w_i κ_ij √w_j, whatever machine κ
+//! lives on.
 //!
-//! Enters: an operator and √w. Leaves: the operator that the problem of these weights is solved with. Solvers make it at their
-//! door, from the problem ([`Problem::weigh`](crate::problem::Problem::weigh)), so that weights are given once, to the problem,
-//! and no operator knows of them.
+//! Enters: an operator and √w. Leaves: the operator that the problem of these weights is solved
+//! with. Solvers make it at their door, from the problem
+//! ([`Problem::weigh`](crate::problem::Problem::weigh)), so that weights are given once, to the
+//! problem, and no operator knows of them.
 
 use super::KernelOperator;
 use crate::error::Error;
@@ -86,7 +88,8 @@ impl KernelOperator for Weighted<'_> {
     fn rounding(&self) -> Result<Vec<f64>, Error> {
         let mut rounding = self.operator().rounding()?;
         if let Some(Weights { roots, .. }) = &self.weights {
-            // Factors before and after, and four units more for multiplying with them, of at least thirty.
+            // Factors before and after, and four units more for multiplying with them, of at least
+            // thirty.
             rounding.iter_mut().zip(&**roots).for_each(|(r, root)| *r *= 1.1 * root);
         }
         Ok(rounding)

@@ -1,8 +1,8 @@
 //! (λI + RᵀBᵀBR)⁻¹ for polyhedra, where the dimensions are one system.
 //!
-//! K ≈ BᵀB acts on every dimension alike, so with D_i = R_iR_iᵀ Woodbury's identity reads
-//! (v − RᵀBᵀ S⁻¹ B R v)/λ, S = λI + Σ_i D_i ⊗ b_ib_iᵀ, a matrix of rank · dimensions rows. Its blocks Σ_i (D_i)_jl b_ib_iᵀ follow
-//! the faces by the samples whose D_i changed.
+//! K ≈ BᵀB acts on every dimension alike, so with D_i = R_iR_iᵀ Woodbury's identity reads (v − RᵀBᵀ
+//! S⁻¹ B R v)/λ, S = λI + Σ_i D_i ⊗ b_ib_iᵀ, a matrix of rank · dimensions rows. Its blocks Σ_i
+//! (D_i)_jl b_ib_iᵀ follow the faces by the samples whose D_i changed.
 
 use super::Preconditioner;
 use super::low_rank::LowRank;
@@ -16,7 +16,8 @@ use rayon::prelude::*;
 const GATHERED: usize = 1024;
 /// Samples of one task in products with B.
 const TASK: usize = 512;
-/// What a list of its own costs beside its numbers, in doubles: pointer, length, capacity and the allocator's part.
+/// What a list of its own costs beside its numbers, in doubles: pointer, length, capacity and the
+/// allocator's part.
 const ALLOCATION: usize = 5;
 
 pub(crate) struct Coupled {
@@ -61,8 +62,8 @@ impl Coupled {
         }
     }
 
-    /// Bytes held at most: B in f64 and, while that is made, in f32; blocks and factor of S; D_i before and after an update; the
-    /// columns of B that the tasks of an update gather.
+    /// Bytes held at most: B in f64 and, while that is made, in f32; blocks and factor of S; D_i
+    /// before and after an update; the columns of B that the tasks of an update gather.
     pub(crate) fn bytes(n_samples: usize, rank: usize, dim: usize) -> u64 {
         let pairs = dim * (dim + 1) / 2;
         let tasks = 1 + pairs.min(rayon::current_num_threads());

@@ -1,11 +1,12 @@
 //! (K_FF + λI)⁻¹ itself, for matrices small enough to factorise.
 //!
-//! K + λI = LLᵀ is factorised once, for all dimensions and all steps. With A the bound samples of a dimension and
-//! S = (K + λI)⁻¹, the inverse on the free ones is S_FF − S_FA S_AA⁻¹ S_AF: with w = L⁻¹v and C_A = L⁻¹E_A, the columns of
-//! L⁻¹ that belong to A, it is L⁻ᵀ(w − C_A (C_AᵀC_A)⁻¹ C_Aᵀw). Columns and their inner products stay once they are known, so
-//! that a step costs the Cholesky factor of a matrix as large as A. What is taken off in A, t = (C_AᵀC_A)⁻¹ C_Aᵀw, is also all that is to know
-//! about K c there: (K + λI)c = v − E_A t, so that (K c)_A = −t and (K c)_F = v − λc, without a product. Where many samples are bound, K_FF + λI is
-//! factorised instead.
+//! K + λI = LLᵀ is factorised once, for all dimensions and all steps. With A the bound samples of a
+//! dimension and S = (K + λI)⁻¹, the inverse on the free ones is S_FF − S_FA S_AA⁻¹ S_AF: with w =
+//! L⁻¹v and C_A = L⁻¹E_A, the columns of L⁻¹ that belong to A, it is L⁻ᵀ(w − C_A (C_AᵀC_A)⁻¹
+//! C_Aᵀw). Columns and their inner products stay once they are known, so that a step costs the
+//! Cholesky factor of a matrix as large as A. What is taken off in A, t = (C_AᵀC_A)⁻¹ C_Aᵀw, is
+//! also all that is to know about K c there: (K + λI)c = v − E_A t, so that (K c)_A = −t and (K
+//! c)_F = v − λc, without a product. Where many samples are bound, K_FF + λI is factorised instead.
 
 use super::Preconditioner;
 use crate::decision_set::Faces;
@@ -23,14 +24,16 @@ use rayon::prelude::*;
 
 /// Columns of L⁻¹ whose inner products are one task's.
 const GROUP: usize = 20;
-/// Rows of K that are asked for in one call. A multiple of the operator's blocks, so that stored kernel values can be copied.
+/// Rows of K that are asked for in one call. A multiple of the operator's blocks, so that stored
+/// kernel values can be copied.
 const PANEL: usize = 240;
 /// A dimension with more than 1/BORDERED of its samples bound is factorised on its own.
 const BORDERED: usize = 4;
-/// λ, as a share of K's trace, from which the errors of a solution, about machine precision over this, do not matter to a step.
+/// λ, as a share of K's trace, from which the errors of a solution, about machine precision over
+/// this, do not matter to a step.
 const TRUSTED: f64 = 1e-9;
-/// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a step gains a factor of 10/9 on the
-/// eigenvalues near zero; this many gain 1e9.
+/// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a
+/// step gains a factor of 10/9 on the eigenvalues near zero; this many gain 1e9.
 const INVERSE_ITERATIONS: usize = 200;
 
 pub(crate) struct Direct<'a> {
@@ -43,7 +46,8 @@ pub(crate) struct Direct<'a> {
     dimensions: Vec<Dimension>,
     /// What was added to K's diagonal: λ, or more where that did not suffice.
     shift: f64,
-    /// Whether λ is far enough from rounding for solutions to be taken without looking at their residual.
+    /// Whether λ is far enough from rounding for solutions to be taken without looking at their
+    /// residual.
     trusted: bool,
 }
 
@@ -95,8 +99,9 @@ impl<'a> Direct<'a> {
         self.shift > self.ridge
     }
 
-    /// What shows that K itself is indefinite by more than rounding: inverse iteration with the shifted factor finds the
-    /// direction of K's smallest eigenvalue, and an exact product its curvature.
+    /// What shows that K itself is indefinite by more than rounding: inverse iteration with the
+    /// shifted factor finds the direction of K's smallest eigenvalue, and an exact product its
+    /// curvature.
     pub(crate) fn fault(&self) -> Result<Option<KernelFault>, Error> {
         let n = self.n;
         let exact = self.operator.exact();
@@ -328,8 +333,9 @@ fn fill(operator: &dyn KernelOperator, matrix: &mut [f64]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift. Rounding may take a matrix of
-/// small shift out of the positive definite ones; a larger shift still gives a valid, if weaker, preconditioner.
+/// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift.
+/// Rounding may take a matrix of small shift out of the positive definite ones; a larger shift
+/// still gives a valid, if weaker, preconditioner.
 fn factorise(
     n: usize,
     mut shift: f64,

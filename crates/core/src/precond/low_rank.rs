@@ -1,9 +1,10 @@
 //! K ≈ BᵀB by block randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber).
 //!
-//! Enters: an operator. Leaves: B (rank × n_samples) in f32. Each round proposes pivots with probability proportional to
-//! the residual diagonal, accepts each with the probability that one-at-a-time sampling would have given it, and
-//! appends their residual rows. Products and pivot blocks are f64; only the rows kept are rounded, and since they are
-//! used as they are, the preconditioner stays symmetric and positive definite.
+//! Enters: an operator. Leaves: B (rank × n_samples) in f32. Each round proposes pivots with
+//! probability proportional to the residual diagonal, accepts each with the probability that
+//! one-at-a-time sampling would have given it, and appends their residual rows. Products and pivot
+//! blocks are f64; only the rows kept are rounded, and since they are used as they are, the
+//! preconditioner stays symmetric and positive definite.
 
 use crate::error::Error;
 use crate::kernel::layout::BLOCK;
@@ -14,7 +15,8 @@ use crate::operator::KernelOperator;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-/// Pivots proposed in a round, and the bytes that their rows of K may take: a round asks for them in one call.
+/// Pivots proposed in a round, and the bytes that their rows of K may take: a round asks for them
+/// in one call.
 const PROPOSALS: usize = 96;
 const PANEL_BYTES: usize = 256 << 20;
 
@@ -50,7 +52,8 @@ impl FactorRows {
 }
 
 impl LowRank {
-    /// Grows B until `limits` say stop, or until nothing of K is left. `keep_going` is asked once a round.
+    /// Grows B until `limits` say stop, or until nothing of K is left. `keep_going` is asked once a
+    /// round.
     pub fn build(
         operator: &dyn KernelOperator,
         limits: RankLimits,
@@ -135,8 +138,8 @@ impl LowRank {
         out
     }
 
-    /// Cholesky of the proposals' residual block, leaving out those that a sequential sampler would have rejected.
-    /// Returns the accepted pivots and their lower triangle, column-major.
+    /// Cholesky of the proposals' residual block, leaving out those that a sequential sampler would
+    /// have rejected. Returns the accepted pivots and their lower triangle, column-major.
     fn accept(
         &self,
         operator: &dyn KernelOperator,
@@ -150,7 +153,8 @@ impl LowRank {
         let old_transposed = transpose(&old, self.rank, m);
         add_product_rows(&mut block, -1.0, &old_transposed, &old, (m, m, self.rank));
 
-        // Left-looking over the accepted ones; factor[a] is the row of L of the a-th accepted pivot.
+        // Left-looking over the accepted ones; factor[a] is the row of L of the a-th accepted
+        // pivot.
         let first: Vec<f64> = (0..m).map(|a| block[a * m + a]).collect();
         let mut accepted: Vec<usize> = Vec::new();
         let mut factor: Vec<Vec<f64>> = Vec::new();
@@ -179,7 +183,8 @@ impl LowRank {
         Ok((accepted.into_iter().map(|a| proposals[a]).collect(), triangle))
     }
 
-    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares. `panel` is room for K_S:, kept from round to round.
+    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares. `panel` is room
+    /// for K_S:, kept from round to round.
     fn append(
         &mut self,
         operator: &dyn KernelOperator,
@@ -245,7 +250,8 @@ fn transpose(a: &[f64], n_rows: usize, n_columns: usize) -> Vec<f64> {
     out
 }
 
-/// Up to `wanted` different indices, drawn with probability proportional to `diagonal`, in the order drawn.
+/// Up to `wanted` different indices, drawn with probability proportional to `diagonal`, in the
+/// order drawn.
 fn propose(diagonal: &[f64], trace: f64, wanted: usize, rng: &mut impl Rng) -> Vec<usize> {
     let mut targets: Vec<(f64, usize)> =
         (0..wanted).map(|order| (rng.random::<f64>() * trace, order)).collect();

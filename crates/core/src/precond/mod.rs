@@ -1,5 +1,6 @@
-//! Preconditioners for K_FF + λI and, where decision sets are polyhedra, RᵀKR + λI: exact ones where K can be factorised, and beyond that low-rank factors of K by random
-//! pivoting, inverted by Woodbury's identity.
+//! Preconditioners for K_FF + λI and, where decision sets are polyhedra, RᵀKR + λI: exact ones
+//! where K can be factorised, and beyond that low-rank factors of K by random pivoting, inverted by
+//! Woodbury's identity.
 
 mod coupled;
 mod direct;
@@ -46,21 +47,25 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
     }
 }
 
-/// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of every sample's face.
+/// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of
+/// every sample's face.
 pub(crate) trait Preconditioner {
     /// Follows new faces.
     fn update(&mut self, faces: &Faces) -> Result<(), Error>;
 
-    /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of polyhedra vectors over all
-    /// dimensions, one below the other. Both are in the coordinates of the faces, zero beyond the free ones.
+    /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of
+    /// polyhedra vectors over all dimensions, one below the other. Both are in the coordinates of
+    /// the faces, zero beyond the free ones.
     fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
 
-    /// Takes another λ from the next [`update`](Self::update) on. False where that means making it anew.
+    /// Takes another λ from the next [`update`](Self::update) on. False where that means making it
+    /// anew.
     fn set_ridge(&mut self, _ridge: f64) -> bool {
         false
     }
 
-    /// c and K R c over all samples with (RᵀKR + λI) c = v in every system, where it can say so without a product.
+    /// c and K R c over all samples with (RᵀKR + λI) c = v in every system, where it can say so
+    /// without a product.
     fn solve(&self, _ridge: f64, _v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
         None
     }

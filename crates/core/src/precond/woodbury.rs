@@ -1,7 +1,8 @@
 //! (λI + B_FᵀB_F)⁻¹ for the free samples F of each dimension.
 //!
-//! Woodbury: (v − B_Fᵀ(λI + B_FB_Fᵀ)⁻¹B_F v)/λ. The Gram matrices B_FB_Fᵀ follow F by the samples that switched sides,
-//! a few per cent of all from the third Newton step on; dimensions with the same free samples share one.
+//! Woodbury: (v − B_Fᵀ(λI + B_FB_Fᵀ)⁻¹B_F v)/λ. The Gram matrices B_FB_Fᵀ follow F by the samples
+//! that switched sides, a few per cent of all from the third Newton step on; dimensions with the
+//! same free samples share one.
 
 use super::Preconditioner;
 use super::low_rank::LowRank;
@@ -31,7 +32,8 @@ pub(crate) struct Woodbury {
 
 struct Dimension {
     free: Vec<bool>,
-    /// B_FB_Fᵀ and the Cholesky factor of λI + B_FB_Fᵀ; empty where an earlier dimension has the same free samples.
+    /// B_FB_Fᵀ and the Cholesky factor of λI + B_FB_Fᵀ; empty where an earlier dimension has the
+    /// same free samples.
     gram: Vec<f64>,
     cholesky: Vec<f64>,
     same_as: usize,
@@ -122,8 +124,8 @@ impl Preconditioner for Woodbury {
             .enumerate()
             .filter(|(j, d)| d.same_as == *j && d.cholesky.is_empty())
             .try_for_each(|(_, d)| {
-                // Rounding in the updates is far below λ unless k is extreme; then a larger shift still gives a
-                // valid, if weaker, preconditioner.
+                // Rounding in the updates is far below λ unless k is extreme; then a larger shift
+                // still gives a valid, if weaker, preconditioner.
                 let mut shift = ridge;
                 loop {
                     d.cholesky = d.gram.clone();
@@ -152,7 +154,8 @@ impl Preconditioner for Woodbury {
                 blocked[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = *value;
             }
         }
-        // B v, each factor block in its own task, its samples in order; [factor block][strip][c·BLOCK + r].
+        // B v, each factor block in its own task, its samples in order; [factor
+        // block][strip][c·BLOCK + r].
         let sums: Vec<Aligned<f64>> = self
             .factor
             .blocks()

@@ -1,8 +1,10 @@
-//! Certificates: two values that enclose the optimum, recomputed from the definitions, with what rounding may hide.
+//! Certificates: two values that enclose the optimum, recomputed from the definitions, with what
+//! rounding may hide.
 //!
-//! Enters: a feasible point and an operator. Leaves: P, D and their gap. The gap is the sum of the identity's
-//! nonnegative terms and of a proven bound on what f64 may have taken off them: the exact product is off by at most
-//! E_i = r_i Σ_j r_j|α_j| ([`KernelOperator::rounding`]), which moves δ_i by at most 2E_i‖x_i − y_i‖ + 2E_i².
+//! Enters: a feasible point and an operator. Leaves: P, D and their gap. The gap is the sum of the
+//! identity's nonnegative terms and of a proven bound on what f64 may have taken off them: the
+//! exact product is off by at most E_i = r_i Σ_j r_j|α_j| ([`KernelOperator::rounding`]), which
+//! moves δ_i by at most 2E_i‖x_i − y_i‖ + 2E_i².
 
 use super::measure::{Values, relative};
 use super::{Decided, Problem, slice};
@@ -26,15 +28,15 @@ const SUMS: f64 = 1e-12;
 pub struct Certificate {
     /// (Q)(x), the paper's [KIO 9], at the responses.
     pub objective: f64,
-    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without the constant kn). Where rounding
-    /// is most of the gap, P(α) and what it may be off by.
+    /// P(α): an upper bound on the optimal suboptimality loss plus regularization ([KIO 3] without
+    /// the constant kn). Where rounding is most of the gap, P(α) and what it may be off by.
     pub primal: f64,
     /// A lower bound on the same: P(α) less the gap, and likewise less what P(α) may be off by.
     pub dual: f64,
     /// P(α) − D(x) from the identity of nonnegative terms, and what rounding may have taken off it.
     pub gap: f64,
-    /// The gap relative to max(|P|, |D|, 1e-12 · P(0)). Dimensions that nothing ties together are judged each, and the worst
-    /// counts.
+    /// The gap relative to max(|P|, |D|, 1e-12 · P(0)). Dimensions that nothing ties together are
+    /// judged each, and the worst counts.
     pub relative_gap: f64,
     /// The part of the gap that is a bound on rounding.
     #[serde(default)]
@@ -42,8 +44,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// A bound on ‖u(s) − u*(s)‖, the distance of any prediction from that of the exact optimum, for a signal with
-    /// κ(s, s) = `kernel_value`: √(κ(s, s)·gap/k).
+    /// A bound on ‖u(s) − u*(s)‖, the distance of any prediction from that of the exact optimum,
+    /// for a signal with κ(s, s) = `kernel_value`: √(κ(s, s)·gap/k).
     pub fn prediction_bound(&self, kernel_value: f64, regularization: f64) -> f64 {
         (kernel_value * self.gap / regularization).sqrt()
     }
@@ -65,7 +67,8 @@ pub struct Certified {
     pub desired: Array2<f64>,
     /// The proof.
     pub certificate: Certificate,
-    /// The part of the relative gap that is a bound on rounding: what no further step will take away.
+    /// The part of the relative gap that is a bound on rounding: what no further step will take
+    /// away.
     pub relative_rounding: f64,
 }
 
@@ -76,8 +79,8 @@ struct Rounding {
 }
 
 impl Problem {
-    /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and measures the gap, all
-    /// from the definitions. Cost: one exact product.
+    /// Builds the coefficients of feasible `responses`, multiplies them with the f64 kernel and
+    /// measures the gap, all from the definitions. Cost: one exact product.
     pub(crate) fn certify(
         &self,
         operator: &dyn KernelOperator,
@@ -90,7 +93,8 @@ impl Problem {
         let apart = self.apart(&responses, y);
         let primal = self.primals(&coefficients, &desired, y);
         let values = Values::below(primal, self.gaps_apart(&apart, &desired, y));
-        // Where x and y are the same point but for its last bits, y stands for x: its α differs by so much.
+        // Where x and y are the same point but for its last bits, y stands for x: its α differs by
+        // so much.
         let snapped = &responses - y - &apart;
         let rounding = self.rounding(
             operator,
@@ -104,9 +108,10 @@ impl Problem {
         Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
     }
 
-    /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by the full gap identity
-    /// k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where α is better than that of the nearest feasible
-    /// responses, whose gap can be larger by ‖K‖/λ: for small k, and where a solver stops early.
+    /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by
+    /// the full gap identity k‖α − (û−x)/λ‖²_K + (1/N)Σδ_i. Cost: two exact products. Of use where
+    /// α is better than that of the nearest feasible responses, whose gap can be larger by ‖K‖/λ:
+    /// for small k, and where a solver stops early.
     pub(crate) fn certify_pair(
         &self,
         operator: &dyn KernelOperator,
@@ -117,8 +122,8 @@ impl Problem {
         let desired = self.desired(operator, &coefficients)?;
         let decided = self.decide(&desired, None)?;
         let y = &decided.decisions;
-        // Where û − λα lies inside its set it is the response, with nothing rounded: for tiny λ the last bits of x alone would
-        // be a large step in α.
+        // Where û − λα lies inside its set it is the response, with nothing rounded: for tiny λ the
+        // last bits of x alone would be a large step in α.
         let ridge = self.ridge();
         let mut difference = &coefficients - &self.coefficients(responses.view());
         let mut apart = self.apart(&responses, y);
@@ -180,8 +185,8 @@ impl Problem {
         square / self.total + self.energies(coefficients, desired, 2.0).iter().sum::<f64>()
     }
 
-    /// The values of a feasible point with its own coefficients α = (û − x)/λ, desired decisions g = Kα and X(g), without what
-    /// rounding may hide: for following a solver. Also (Q).
+    /// The values of a feasible point with its own coefficients α = (û − x)/λ, desired decisions g
+    /// = Kα and X(g), without what rounding may hide: for following a solver. Also (Q).
     pub(crate) fn values(
         &self,
         responses: &Array2<f64>,
@@ -194,9 +199,10 @@ impl Problem {
         (Values::below(primal, gap), self.objective(responses, coefficients, desired))
     }
 
-    /// The certificate of explicit weights V (decision_dim × n_features) with the responses x = X(g), g = VΦᵀ, from the definitions and
-    /// without a kernel: ‖(û−x)/λ‖²_K is ‖V_x‖² for `own` V_x = (û−x)Φ/λ. Every δ_i is zero, and the gap is k‖V − V_x‖². `lengths` are
-    /// ‖φ_i‖, and `chain` the additions behind an entry of V_x at most.
+    /// The certificate of explicit weights V (decision_dim × n_features) with the responses x =
+    /// X(g), g = VΦᵀ, from the definitions and without a kernel: ‖(û−x)/λ‖²_K is ‖V_x‖² for `own`
+    /// V_x = (û−x)Φ/λ. Every δ_i is zero, and the gap is k‖V − V_x‖². `lengths` are ‖φ_i‖, and
+    /// `chain` the additions behind an entry of V_x at most.
     pub(crate) fn certificate_of_weights(
         &self,
         (weights, own): (&Array2<f64>, &Array2<f64>),
@@ -247,8 +253,8 @@ impl Problem {
         Ok(off)
     }
 
-    /// What rounding may have hidden at coefficients with their desired decisions. `apart`: x − y as it was measured; `snapped`:
-    /// what was left out of it.
+    /// What rounding may have hidden at coefficients with their desired decisions. `apart`: x − y
+    /// as it was measured; `snapped`: what was left out of it.
     fn rounding(
         &self,
         operator: &dyn KernelOperator,
@@ -260,12 +266,14 @@ impl Problem {
         let off = Self::product_error(operator, coefficients)?;
         let mut rounding =
             self.rounding_of(&off, (coefficients, responses), apart, (desired, decided));
-        // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K of that, by s_i ≤ r_i/√(3u).
+        // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K
+        // of that, by s_i ≤ r_i/√(3u).
         let r = operator.exact().rounding()?;
         let (n, ridge) = (self.n_samples(), self.ridge());
         let rows = coefficients.rows().into_iter().zip(snapped.rows()).map(|(a, snapped)| {
             let size = |i: usize| {
-                // A response beyond a row by rounding stands for one inside, whose α differs by the distance over λ.
+                // A response beyond a row by rounding stands for one inside, whose α differs by the
+                // distance over λ.
                 let moved = snapped[i].abs() + 2.0 * self.sets.beyond(i, responses.column(i));
                 8.0 * UNIT * a[i].abs() + moved / ridge
             };
@@ -277,7 +285,8 @@ impl Problem {
         Ok(rounding)
     }
 
-    /// The same for desired decisions that are off by `off`: 2E‖x − y‖ + 2E² for every sample, and the doubt of its quadratic program.
+    /// The same for desired decisions that are off by `off`: 2E‖x − y‖ + 2E² for every sample, and
+    /// the doubt of its quadratic program.
     fn rounding_of(
         &self,
         off: &Array2<f64>,
@@ -321,7 +330,8 @@ impl Problem {
         Rounding { gap, doubt }
     }
 
-    /// A certificate of values and of what rounding may have done to them, and the relative size of the latter.
+    /// A certificate of values and of what rounding may have done to them, and the relative size of
+    /// the latter.
     fn assemble(
         &self,
         objective: f64,
@@ -338,7 +348,8 @@ impl Problem {
                 what: format!("the objective overflowed (primal {primal}, gap {gap})"),
             });
         }
-        // Where rounding is most of the gap it may be visible in P itself: what is reported encloses the optimum all the same.
+        // Where rounding is most of the gap it may be visible in P itself: what is reported
+        // encloses the optimum all the same.
         let scales = self.scales(&values)?;
         let (bound, relative_rounding) =
             (rounding.gap.iter().sum::<f64>(), relative(&rounding.gap, &scales));

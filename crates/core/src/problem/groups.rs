@@ -1,8 +1,9 @@
 //! Which dimensions of the decision belong together.
 //!
-//! A limit on two dimensions, or an entry of Θ beside its diagonal, ties them to each other. Groups that nothing
-//! ties are problems of their own: P, D and the gap are sums over groups, with units of their own, and each
-//! group is judged by its own bounds. For boxes with Θ = I every dimension is a group.
+//! A limit on two dimensions, or an entry of Θ beside its diagonal, ties them to each other. Groups
+//! that nothing ties are problems of their own: P, D and the gap are sums over groups, with units
+//! of their own, and each group is judged by its own bounds. For boxes with Θ = I every dimension
+//! is a group.
 
 use crate::decision_set::SampleSets;
 use crate::qp::Metric;

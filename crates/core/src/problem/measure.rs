@@ -1,6 +1,8 @@
-//! The problem's functions at a point, group by group: losses, energies, gaps, and what relative gaps refer to.
+//! The problem's functions at a point, group by group: losses, energies, gaps, and what relative
+//! gaps refer to.
 //!
-//! Every sum is of terms that cancel nothing: a dimension fixed at 1e6 adds exact zeros, not the rounding of 1e12.
+//! Every sum is of terms that cancel nothing: a dimension fixed at 1e6 adds exact zeros, not the
+//! rounding of 1e12.
 
 use super::{Certificate, Problem, slice};
 use crate::error::Error;
@@ -51,7 +53,8 @@ impl Values {
 }
 
 impl Problem {
-    /// How far each response is from optimal: ‖x_i − X_i(g_i)‖², zero for every sample at the optimum.
+    /// How far each response is from optimal: ‖x_i − X_i(g_i)‖², zero for every sample at the
+    /// optimum.
     ///
     /// Completes [KIO 12], which covers only samples strictly inside their set. `decided` is X(g).
     pub(crate) fn violations(
@@ -68,8 +71,9 @@ impl Problem {
             .collect()
     }
 
-    /// x − y, without what the last bits of two small quadratic programs differ by: on polyhedra x and y come from programs of
-    /// their own, and those bits times a large pull would be a gap of either sign.
+    /// x − y, without what the last bits of two small quadratic programs differ by: on polyhedra x
+    /// and y come from programs of their own, and those bits times a large pull would be a gap of
+    /// either sign.
     pub(super) fn apart(&self, responses: &Array2<f64>, decided: &Array2<f64>) -> Array2<f64> {
         let mut apart = responses - decided;
         if !self.sets.is_separate() {
@@ -81,8 +85,8 @@ impl Problem {
         apart
     }
 
-    /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by entry: no cancellation, and both
-    /// sums over a sample are nonnegative. `apart` is x − y.
+    /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by
+    /// entry: no cancellation, and both sums over a sample are nonnegative. `apart` is x − y.
     fn excess_terms<'a>(
         &self,
         apart: &'a Array2<f64>,
@@ -99,7 +103,8 @@ impl Problem {
         }
     }
 
-    /// δ_i: each sample's share of the gap, times N. Nonnegative for feasible responses. `decided` is X(g).
+    /// δ_i: each sample's share of the gap, times N. Nonnegative for feasible responses. `decided`
+    /// is X(g).
     pub(crate) fn gap_shares(
         &self,
         responses: &Array2<f64>,
@@ -144,7 +149,8 @@ impl Problem {
         }
         let n = self.n_samples();
         let groups = self.groups.members();
-        // On general rows a response may be outside by rounding, and its share negative: that much is not known, and counts.
+        // On general rows a response may be outside by rounding, and its share negative: that much
+        // is not known, and counts.
         let share = |group: &Vec<usize>, i: usize| group.iter().map(|j| terms(j * n + i)).sum();
         groups.iter().map(|group| sum_over(n, |i| f64::abs(share(group, i))) / self.total).collect()
     }
@@ -191,8 +197,8 @@ impl Problem {
         energies.into_iter().zip(self.losses(desired, decided)).map(|(e, l)| e + l).collect()
     }
 
-    /// What relative gaps refer to, group by group: the larger bound, but no less than a 1e-12 of what there is to
-    /// explain: P at α = 0, to which nothing adds that is fixed.
+    /// What relative gaps refer to, group by group: the larger bound, but no less than a 1e-12 of
+    /// what there is to explain: P at α = 0, to which nothing adds that is fixed.
     pub(crate) fn scales(&self, values: &Values) -> Result<Vec<f64>, Error> {
         if let Some(scales) = &self.scales {
             return Ok(scales.clone());
@@ -206,7 +212,8 @@ impl Problem {
             let nothing = Array2::zeros(self.decisions.dim());
             let explainable = self.losses(&nothing, &self.decide(&nothing, None)?.decisions);
             for ((scale, explainable), most) in scales.iter_mut().zip(explainable).zip(&most) {
-                // Where limits alone explain everything, what is left is the last digits of the decisions.
+                // Where limits alone explain everything, what is left is the last digits of the
+                // decisions.
                 let fixed = explainable.abs() <= FIXED * most;
                 *scale = scale.max(if fixed { *most } else { NOTHING * explainable.abs() });
             }

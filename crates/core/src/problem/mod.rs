@@ -1,23 +1,26 @@
-//! The problem itself: objective, certificate and violations as pure functions of a point. Nothing here iterates.
+//! The problem itself: objective, certificate and violations as pure functions of a point. Nothing
+//! here iterates.
 //!
-//! Enters: the expert's decisions û_i, their sets U_i, the regularization k and θ_uu = Θ. With Θ fixed the semidefinite program
-//! [KIO 6], for Θ = I [KIO 9], is, exactly (book, chapter "One projection"),
+//! Enters: the expert's decisions û_i, their sets U_i, the regularization k and θ_uu = Θ. With Θ
+//! fixed the semidefinite program [KIO 6], for Θ = I [KIO 9], is, exactly (book, chapter "One
+//! projection"),
 //!
 //! ```text
 //! (Q)  min over x_i ∈ U_i of  (1/N) Σ x_iᵀΘx_i + (1/(kN²)) Σ κ_ij (û_i − x_i)ᵀ(û_j − x_j),     α_i = (û_i − x_i)/λ,  λ = kN
 //! ```
 //!
-//! with g = Kα the desired decisions and x_i = X_i(g_i) at the optimum, where X_i(g) minimises uᵀΘu − 2gᵀu over U_i: the
-//! projection Π_i(g) for Θ = I. A response x_i ∈ U_i is a point of (Q), its α a point of the primal [KIO 3], and the two values
-//! enclose the optimum. With y_i = X_i(g_i):
+//! with g = Kα the desired decisions and x_i = X_i(g_i) at the optimum, where X_i(g) minimises uᵀΘu
+//! − 2gᵀu over U_i: the projection Π_i(g) for Θ = I. A response x_i ∈ U_i is a point of (Q), its α
+//! a point of the primal [KIO 3], and the two values enclose the optimum. With y_i = X_i(g_i):
 //!
 //! ```text
 //! P(α) = k‖α‖²_K + (1/N) Σ ℓ_i,   ℓ_i = û_iᵀΘû_i − 2g_iᵀû_i − y_iᵀΘy_i + 2g_iᵀy_i,      D(x) = (1/N) Σ û_iᵀΘû_i − (Q)(x),
 //! P(α) − D(x) = k‖α − (û−x)/λ‖²_K + (1/N) Σ δ_i,     δ_i = (x_i−y_i)ᵀΘ(x_i−y_i) + 2(x_i−y_i)ᵀ(Θy_i − g_i) ≥ 0.
 //! ```
 //!
-//! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the decisions √w_i û_i, the sets √w_i U_i and
-//! the kernel √(w_i w_j) κ_ij, which is how they are solved; solvers put the factors on the operator they are handed.
+//! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the
+//! decisions √w_i û_i, the sets √w_i U_i and the kernel √(w_i w_j) κ_ij, which is how they are
+//! solved; solvers put the factors on the operator they are handed.
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
@@ -182,7 +185,8 @@ impl Problem {
         Ok(self)
     }
 
-    /// The same with its dimensions as one system even where boxes would let them apart: what a changing Θ needs.
+    /// The same with its dimensions as one system even where boxes would let them apart: what a
+    /// changing Θ needs.
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
         if self.sets.is_separate() {
@@ -202,7 +206,8 @@ impl Problem {
         self
     }
 
-    /// Squares of decisions must be numbers: dimensions that leave the range of f64 are told, not rounded to nothing.
+    /// Squares of decisions must be numbers: dimensions that leave the range of f64 are told, not
+    /// rounded to nothing.
     fn check_range(&self) -> Result<(), Error> {
         for (dimension, row) in self.decisions.rows().into_iter().enumerate() {
             let largest = row.iter().fold(0.0, |m: f64, u| m.max(u.abs()));
@@ -215,9 +220,9 @@ impl Problem {
 
     /// The problem of the samples of a block while all others stay as they are.
     ///
-    /// It has the form of the whole one, with the same λ = kN, except that the desired decisions are g_S = K_SSα_S + c:
-    /// `offset` is c = g_S − K_SSα_S. Its gap is the block's share (1/N)Σδ_i of the whole gap, and relative gaps
-    /// refer to `scales`, one a group of dimensions.
+    /// It has the form of the whole one, with the same λ = kN, except that the desired decisions
+    /// are g_S = K_SSα_S + c: `offset` is c = g_S − K_SSα_S. Its gap is the block's share (1/N)Σδ_i
+    /// of the whole gap, and relative gaps refer to `scales`, one a group of dimensions.
     #[must_use]
     pub(crate) fn block(&self, samples: &[usize], offset: Array2<f64>, scales: Vec<f64>) -> Self {
         let decisions = self.decisions.select(Axis(1), samples).as_standard_layout().into_owned();
@@ -282,7 +287,8 @@ impl Problem {
         self.roots.as_deref()
     }
 
-    /// `operator` with this problem's weights: what it is solved with. Fails where they are not about as many samples.
+    /// `operator` with this problem's weights: what it is solved with. Fails where they are not
+    /// about as many samples.
     pub(crate) fn weigh<'a>(
         &self,
         operator: &'a dyn KernelOperator,
@@ -322,8 +328,8 @@ impl Problem {
         Ok(Decided { decisions, faces })
     }
 
-    /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. A sample that its limit explains has the
-    /// decision itself, and a coefficient of exactly zero.
+    /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. A sample that
+    /// its limit explains has the decision itself, and a coefficient of exactly zero.
     pub(crate) fn responses(
         &self,
         coefficients: ArrayView2<'_, f64>,
@@ -348,17 +354,20 @@ impl Problem {
         Ok(points)
     }
 
-    /// Whether a response `step` away from sample `i`'s decision is that decision up to rounding, which counts where a limit holds
-    /// it. Inside the limits a coefficient is as good as it is small: with a tiny λ all of them stand for tiny steps.
+    /// Whether a response `step` away from sample `i`'s decision is that decision up to rounding,
+    /// which counts where a limit holds it. Inside the limits a coefficient is as good as it is
+    /// small: with a tiny λ all of them stand for tiny steps.
     fn is_negligible(&self, j: usize, i: usize, step: f64) -> bool {
         let decision = self.decisions.column(i);
         step.abs() <= ROUNDING * self.largest[j]
             && self.sets.is_on_limit(j, i, decision, ROUNDING * self.largest[j])
-            // A decision that was kept beyond its limits, if by a last place, costs its distance over λ.
+            // A decision that was kept beyond its limits, if by a last place, costs its distance
+            // over λ.
             && (self.ridge() >= HARMLESS || self.sets.beyond(i, decision) == 0.0)
     }
 
-    /// Coefficients whose effect on a response is rounding become zero, as those of [`responses`](Self::responses) are.
+    /// Coefficients whose effect on a response is rounding become zero, as those of
+    /// [`responses`](Self::responses) are.
     pub(crate) fn without_rounding(&self, mut coefficients: Array2<f64>) -> Array2<f64> {
         let ridge = self.ridge();
         for ((j, i), a) in coefficients.indexed_iter_mut() {
@@ -388,7 +397,8 @@ impl Problem {
         Ok(desired)
     }
 
-    /// The point in the units of the data: without the factors √w that weighted problems are solved with.
+    /// The point in the units of the data: without the factors √w that weighted problems are solved
+    /// with.
     pub(crate) fn without_weights(&self, mut certified: Certified) -> Certified {
         if let Some(roots) = &self.roots {
             let scale = |array: &mut Array2<f64>, factor: &dyn Fn(f64) -> f64| {
@@ -403,7 +413,8 @@ impl Problem {
         certified
     }
 
-    /// What the samples' limits cost at the point: the multipliers [KIO 4] has for them, a sample's own whatever its weight.
+    /// What the samples' limits cost at the point: the multipliers [KIO 4] has for them, a sample's
+    /// own whatever its weight.
     pub(crate) fn prices(&self, certified: &Certified) -> Result<Prices, Error> {
         let mut prices = self.sets.prices(&self.metric, &certified.desired)?;
         if let Some(roots) = &self.roots {

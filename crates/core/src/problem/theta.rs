@@ -1,8 +1,9 @@
 //! The certificate of a learned Θ = θ_uu: [KIO 6] bounded from both sides.
 //!
-//! With A = mean ûûᵀ and B(x) = A − mean xxᵀ, any feasible x gives a lower bound with Θ_x = V max(E, 1)Vᵀ,
-//! −B(x)/(2k) = V diag(E) Vᵀ, and P_x = 2kΘ_x + B(x) ⪰ 0. The gap is a sum of nonnegative terms: that of the
-//! problem with Θ fixed, k‖Θ − Θ_x‖² and Tr((Θ − I)P_x). Θ is known to √(gap/k).
+//! With A = mean ûûᵀ and B(x) = A − mean xxᵀ, any feasible x gives a lower bound with Θ_x = V
+//! max(E, 1)Vᵀ, −B(x)/(2k) = V diag(E) Vᵀ, and P_x = 2kΘ_x + B(x) ⪰ 0. The gap is a sum of
+//! nonnegative terms: that of the problem with Θ fixed, k‖Θ − Θ_x‖² and Tr((Θ − I)P_x). Θ is known
+//! to √(gap/k).
 
 use super::{Certificate, Certified, Problem};
 use crate::error::Error;
@@ -27,7 +28,8 @@ impl Problem {
         let k = self.regularization;
         let theta = self.metric.theta();
         let c = inner.certificate;
-        // ûûᵀ − xxᵀ = (û − x)ûᵀ + x(û − x)ᵀ: what is fixed, or explained, adds nothing that could be rounded.
+        // ûûᵀ − xxᵀ = (û − x)ûᵀ + x(û − x)ᵀ: what is fixed, or explained, adds nothing that could
+        // be rounded.
         let step = &*self.decisions - &inner.responses;
         let half = step.dot(&self.decisions.t()) + inner.responses.dot(&step.t());
         let b = (&half + &half.t()) / (2.0 * self.total);

@@ -1,30 +1,35 @@
 //! The dual active-set method of Goldfarb and Idnani, warm-started.
 //!
-//! Enters: a set, g, rows that were active before. Leaves: the solution with its working rows and multipliers.
+//! Enters: a set, g, rows that were active before. Leaves: the solution with its working rows and
+//! multipliers.
 
 use super::dim::{Dim, Dynamic, Fixed, dot};
 use super::factor::Factor;
 use super::{Constraints, Metric, QpError, fallback, farkas};
 
-/// How far a row may be exceeded, relative to the size of the point and of the row's limit. Less leaves problems unsolved whose rows
-/// are nearly dependent; [`ActiveSet::polish`] takes off what remains.
+/// How far a row may be exceeded, relative to the size of the point and of the row's limit. Less
+/// leaves problems unsolved whose rows are nearly dependent; [`ActiveSet::polish`] takes off what
+/// remains.
 const VIOLATION: f64 = 1e-13;
 
 /// Units in the last place, of a row's own terms, to which [`ActiveSet::polish`] meets it.
 const LAST_BITS: f64 = 4.0 * f64::EPSILON;
-/// Corrections of the working rows that it makes: each gains as many digits as the rows are well conditioned.
+/// Corrections of the working rows that it makes: each gains as many digits as the rows are well
+/// conditioned.
 const NUDGES: usize = 2;
 /// Passes over all rows that it makes at most.
 const POLISHES: usize = 8;
 
-/// [`VIOLATION`] after the interior-point method has been asked: better a point this close than none.
+/// [`VIOLATION`] after the interior-point method has been asked: better a point this close than
+/// none.
 const VIOLATION_AFTER_FALLBACK: f64 = 1e-11;
 
-/// Distance from the span of the working rows, in the metric's coordinates and relative to its reach, below which a row
-/// counts as lying in it.
+/// Distance from the span of the working rows, in the metric's coordinates and relative to its
+/// reach, below which a row counts as lying in it.
 const DEPENDENT: f64 = 1e-12;
 
-/// The same for rows of a warm start: one that is doubtful is left out, to be added again if it is violated.
+/// The same for rows of a warm start: one that is doubtful is left out, to be added again if it is
+/// violated.
 const DEPENDENT_WARM: f64 = 1e-6;
 
 /// How far off a row that lies in the span of working rows may be, relative to what it is made of.
@@ -33,7 +38,8 @@ const CONSISTENT: f64 = 1e-12;
 /// Share of a working row in the entering row, relative to the largest, that is rounding.
 const NO_SHARE: f64 = 1e-11;
 
-/// A final multiplier this negative, relative to the largest and to g, is zero; one below must leave.
+/// A final multiplier this negative, relative to the largest and to g, is zero; one below must
+/// leave.
 const NO_MULTIPLIER: f64 = 1e-13;
 
 /// Workspace for problems with one metric, and the answer to the last of them.
@@ -99,10 +105,12 @@ impl ActiveSet {
         }
     }
 
-    /// Solves one problem. `warm` names rows that may be active: any rows in any order, none for a cold start.
+    /// Solves one problem. `warm` names rows that may be active: any rows in any order, none for a
+    /// cold start.
     ///
-    /// `g`: n numbers. Costs O(n²) for each row that enters or leaves and O(mn) for each look at all rows; no memory is
-    /// taken unless the interior-point method has to help. After an error the other methods tell nothing.
+    /// `g`: n numbers. Costs O(n²) for each row that enters or leaves and O(mn) for each look at
+    /// all rows; no memory is taken unless the interior-point method has to help. After an error
+    /// the other methods tell nothing.
     pub fn solve(&mut self, set: Constraints<'_>, g: &[f64], warm: &[u32]) -> Result<(), QpError> {
         let n = self.metric.dim();
         assert!(g.len() == n, "g must have as many numbers as the metric");
@@ -167,7 +175,8 @@ impl ActiveSet {
         self.factor.free_basis()
     }
 
-    /// Writes R to the first n·`free_dim` numbers of `out`, column by column: RᵀΘR = I, and the working rows vanish on R.
+    /// Writes R to the first n·`free_dim` numbers of `out`, column by column: RᵀΘR = I, and the
+    /// working rows vanish on R.
     ///
     /// RRᵀ is the derivative of the solution in g.
     pub fn write_basis(&self, out: &mut [f64]) {
@@ -175,8 +184,9 @@ impl ActiveSet {
         out[..basis.len()].copy_from_slice(basis);
     }
 
-    /// Moves the solution to where every row is met to a few units in the last place of its own terms, `low` ≤ u ≤ `high` exactly:
-    /// read off from the factor, all entries are rounded as the largest of them is.
+    /// Moves the solution to where every row is met to a few units in the last place of its own
+    /// terms, `low` ≤ u ≤ `high` exactly: read off from the factor, all entries are rounded as the
+    /// largest of them is.
     pub(crate) fn polish(&mut self, set: Constraints<'_>, low: &[f64], high: &[f64]) {
         let n = self.metric.dim();
         if self.factor.rank() > 0 {
@@ -194,7 +204,8 @@ impl ActiveSet {
             u.iter_mut().zip(bounds()).for_each(|(u, (low, high))| *u = u.max(*low).min(*high));
         };
         keep(&mut self.solution);
-        // What is still beyond a row is rounding: taken off along it, by the entries that their own limits leave room.
+        // What is still beyond a row is rounding: taken off along it, by the entries that their own
+        // limits leave room.
         for _ in 0..POLISHES {
             let mut met = true;
             for (r, &limit) in set.limits.iter().enumerate() {
@@ -228,9 +239,10 @@ impl ActiveSet {
         }
     }
 
-    /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven from the multipliers: with
-    /// s = 2(Θu − g) + Σ ν_i row_i, no more than Σ ν_i (limit_i − row_i u) + ‖s‖²/4 for Θ ⪰ I. Rows from `general` on are limits of single
-    /// entries, which are met exactly or known to be met with room.
+    /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven
+    /// from the multipliers: with s = 2(Θu − g) + Σ ν_i row_i, no more than Σ ν_i (limit_i − row_i
+    /// u) + ‖s‖²/4 for Θ ⪰ I. Rows from `general` on are limits of single entries, which are met
+    /// exactly or known to be met with room.
     pub(crate) fn doubt(&self, set: Constraints<'_>, g: &[f64], general: usize) -> f64 {
         let n = self.metric.dim();
         let mut slope = vec![0.0; n];
@@ -279,7 +291,8 @@ impl ActiveSet {
         let set = attempt.set;
         self.begin(dim, attempt)?;
         let mut exact = true;
-        // The awkward problems of tests/small_qp stay below m + n: what needs four times that is going in circles.
+        // The awkward problems of tests/small_qp stay below m + n: what needs four times that is
+        // going in circles.
         let patience = 20 + 4 * (set.limits.len() + dim.get());
         let mut corrections = 0;
         for _ in 0..patience {
@@ -298,7 +311,8 @@ impl ActiveSet {
                 }
                 None if exact => return self.finish(),
                 None => {
-                    // Multipliers were carried along; here they are read off, and may show a row that should leave.
+                    // Multipliers were carried along; here they are read off, and may show a row
+                    // that should leave.
                     self.factor.multipliers_into(dim, &mut self.multipliers);
                     let size = self.multipliers.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
                     let floor = -NO_MULTIPLIER * size.max(self.factor.pull_size());
@@ -312,7 +326,8 @@ impl ActiveSet {
         Err(Stop::Stuck)
     }
 
-    /// Takes the equalities and what is independent of the warm rows, then lets rows with negative multipliers go.
+    /// Takes the equalities and what is independent of the warm rows, then lets rows with negative
+    /// multipliers go.
     #[inline(always)]
     fn begin(&mut self, dim: impl Dim, attempt: Attempt<'_>) -> Result<(), Stop> {
         let (set, n) = (attempt.set, dim.get());
@@ -368,8 +383,8 @@ impl ActiveSet {
         self.factor.rank() < dim.get() && free > least * least
     }
 
-    /// Lets rows go whose multiplier lies below `floor`, the worst first, until none does; the others become ≥ 0.
-    /// Whether any went.
+    /// Lets rows go whose multiplier lies below `floor`, the worst first, until none does; the
+    /// others become ≥ 0. Whether any went.
     #[inline(always)]
     fn release(&mut self, dim: impl Dim, floor: f64) -> bool {
         let mut released = false;
@@ -400,7 +415,8 @@ impl ActiveSet {
         let size: f64 = point.iter().map(|u| u.abs()).sum();
         let excess = |row: &[f64], limit: f64| dot(row, point) - limit - violation * limit.abs();
         let rows = set.rows.chunks_exact(n).zip(set.limits).enumerate().skip(set.equalities);
-        // Selected by moves, not branches: which row is worst is not for a branch predictor to know.
+        // Selected by moves, not branches: which row is worst is not for a branch predictor to
+        // know.
         let (mut worst, mut at) = (violation * size, usize::MAX);
         if self.settled.is_empty() {
             for (i, (row, &limit)) in rows {
@@ -419,10 +435,11 @@ impl ActiveSet {
         (at != usize::MAX).then_some(at)
     }
 
-    /// Makes an exceeded row a working row, letting go those whose multiplier reaches zero on the way.
+    /// Makes an exceeded row a working row, letting go those whose multiplier reaches zero on the
+    /// way.
     ///
-    /// With the multiplier t of the row as parameter, the others move as ν − t·shares and the row's excess falls by
-    /// t‖(Jᵀa)₂‖²/2.
+    /// With the multiplier t of the row as parameter, the others move as ν − t·shares and the row's
+    /// excess falls by t‖(Jᵀa)₂‖²/2.
     #[inline(always)]
     fn enter(&mut self, dim: impl Dim, set: Constraints<'_>, row: usize) -> Result<(), Stop> {
         let limit = set.limits[row];
@@ -457,7 +474,8 @@ impl ActiveSet {
         }
     }
 
-    /// How far the entering multiplier may grow, up to `full`, before one of the others turns negative, and which.
+    /// How far the entering multiplier may grow, up to `full`, before one of the others turns
+    /// negative, and which.
     #[inline(always)]
     fn longest_step(&self, full: f64) -> (f64, Option<usize>) {
         let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
@@ -472,8 +490,8 @@ impl ActiveSet {
         (step, leaving)
     }
 
-    /// The row measured last is made of working rows (`shares`) and no exchange can help: it is met by them, or there is no
-    /// solution.
+    /// The row measured last is made of working rows (`shares`) and no exchange can help: it is met
+    /// by them, or there is no solution.
     #[cold]
     fn contradiction(
         &mut self,
@@ -523,7 +541,8 @@ impl ActiveSet {
     }
 }
 
-/// limit − row·u, as if computed with twice the digits: where rows are nearly dependent what is left of the sum is what counts.
+/// limit − row·u, as if computed with twice the digits: where rows are nearly dependent what is
+/// left of the sum is what counts.
 pub(crate) fn residual(row: &[f64], u: &[f64], limit: f64) -> f64 {
     let (mut sum, mut rest) = (limit, 0.0);
     for (a, u) in row.iter().zip(u) {
@@ -536,7 +555,8 @@ pub(crate) fn residual(row: &[f64], u: &[f64], limit: f64) -> f64 {
     sum + rest
 }
 
-/// a·b and what its rounding lost (Dekker): without a fused multiplication in hardware that would take a hundred times as long.
+/// a·b and what its rounding lost (Dekker): without a fused multiplication in hardware that would
+/// take a hundred times as long.
 fn exact_product(a: f64, b: f64) -> (f64, f64) {
     let halves = |x: f64| {
         let scaled = 134_217_729.0 * x;

@@ -1,4 +1,5 @@
-//! Lengths the compiler knows, so that the loops of small problems unroll and their bounds checks vanish.
+//! Lengths the compiler knows, so that the loops of small problems unroll and their bounds checks
+//! vanish.
 
 /// Length of a decision: a constant for the small ones, a number for the rest.
 pub(super) trait Dim: Copy {
@@ -28,7 +29,8 @@ impl Dim for Dynamic {
     }
 }
 
-/// aᵀb, in partial sums of the width every processor has vectors for: one for short vectors, two for long ones.
+/// aᵀb, in partial sums of the width every processor has vectors for: one for short vectors, two
+/// for long ones.
 #[inline(always)]
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_fours, a) = a.as_chunks::<4>();

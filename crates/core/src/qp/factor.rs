@@ -1,9 +1,11 @@
-//! The working rows, factorised: coordinates in which the objective is a distance and the working rows come first.
+//! The working rows, factorised: coordinates in which the objective is a distance and the working
+//! rows come first.
 //!
-//! J is square with JᵀΘJ = I, and the working rows A (one a line) read AJ = [Rᵀ 0] with R upper triangular. In coordinates
-//! u = Jy the objective is ‖y − h‖² up to a constant, h = Jᵀg; the working rows fix the first `rank` coordinates by
-//! Rᵀy₁ = limits and leave the others at h₂. So the answer is never updated, always read off: its accuracy does not
-//! depend on how far away g lies or which way the working set was reached.
+//! J is square with JᵀΘJ = I, and the working rows A (one a line) read AJ = [Rᵀ 0] with R upper
+//! triangular. In coordinates u = Jy the objective is ‖y − h‖² up to a constant, h = Jᵀg; the
+//! working rows fix the first `rank` coordinates by Rᵀy₁ = limits and leave the others at h₂. So
+//! the answer is never updated, always read off: its accuracy does not depend on how far away g
+//! lies or which way the working set was reached.
 
 use super::Metric;
 use super::dim::{Dim, add_scaled, dot, rotate};
@@ -14,7 +16,8 @@ pub(super) struct Factor {
     basis: Vec<f64>,
     /// R, upper triangle of a column-major matrix with n rows.
     triangle: Vec<f64>,
-    /// 1/R_jj: a division takes three times as long as a product, and each waits for the one before.
+    /// 1/R_jj: a division takes three times as long as a product, and each waits for the one
+    /// before.
     inverse_pivots: Vec<f64>,
     /// h = Jᵀg.
     pull: Vec<f64>,
@@ -78,7 +81,8 @@ impl Factor {
         self.pull.iter().fold(0.0, |m: f64, h| m.max(h.abs()))
     }
 
-    /// Computes Jᵀa and the squared length of its free part, which is zero for rows made of working rows.
+    /// Computes Jᵀa and the squared length of its free part, which is zero for rows made of working
+    /// rows.
     #[inline(always)]
     pub(super) fn measure(&mut self, dim: impl Dim, row: &[f64]) -> f64 {
         let n = dim.get();
@@ -117,9 +121,11 @@ impl Factor {
         dot(&self.entry[free.clone()], &self.pull[free])
     }
 
-    /// Makes the row measured last, whose free part has the squared length `free` > 0, a working row.
+    /// Makes the row measured last, whose free part has the squared length `free` > 0, a working
+    /// row.
     ///
-    /// A reflection sends the free part of Jᵀa to one coordinate: J₂ ← J₂ − β(J₂w)wᵀ, and h₂ likewise.
+    /// A reflection sends the free part of Jᵀa to one coordinate: J₂ ← J₂ − β(J₂w)wᵀ, and h₂
+    /// likewise.
     #[inline(always)]
     pub(super) fn push(&mut self, dim: impl Dim, free: f64, limit: f64) {
         let (n, rank) = (dim.get(), self.rank);
@@ -153,8 +159,9 @@ impl Factor {
 
     /// Working row number `k` stops being one. The measured row is kept up to date.
     ///
-    /// R without its column k is triangular again after a rotation of each two neighbouring coordinates from k on. y₁ could
-    /// be rotated too, but would keep the rounding of whatever far point it has been at.
+    /// R without its column k is triangular again after a rotation of each two neighbouring
+    /// coordinates from k on. y₁ could be rotated too, but would keep the rounding of whatever far
+    /// point it has been at.
     pub(super) fn remove(&mut self, dim: impl Dim, k: usize) {
         let (n, last) = (dim.get(), self.rank - 1);
         for j in k..last {
@@ -209,7 +216,8 @@ impl Factor {
         self.solve_upper(dim, multipliers);
     }
 
-    /// Moves the point so that the working rows gain `residual`, which is overwritten: y₁ += R⁻ᵀ residual.
+    /// Moves the point so that the working rows gain `residual`, which is overwritten: y₁ += R⁻ᵀ
+    /// residual.
     pub(super) fn correct(&mut self, dim: impl Dim, residual: &mut [f64]) {
         let n = dim.get();
         for j in 0..self.rank {
@@ -220,8 +228,9 @@ impl Factor {
         }
     }
 
-    /// Moves `u` itself, not where it is read off from, so that the working rows gain `residual`, which is overwritten:
-    /// u += J₁R⁻ᵀ residual. What small entries of u lost beside large ones comes back.
+    /// Moves `u` itself, not where it is read off from, so that the working rows gain `residual`,
+    /// which is overwritten: u += J₁R⁻ᵀ residual. What small entries of u lost beside large ones
+    /// comes back.
     pub(super) fn nudge(&self, residual: &mut [f64], u: &mut [f64]) {
         let n = u.len();
         for j in 0..self.rank {

@@ -1,4 +1,5 @@
-//! The way out when the active-set method goes in circles: Clarabel's interior-point method names the active rows.
+//! The way out when the active-set method goes in circles: Clarabel's interior-point method names
+//! the active rows.
 
 use super::{Constraints, Metric, QpError, farkas};
 use clarabel::algebra::CscMatrix;

@@ -5,7 +5,8 @@ use crate::linalg::dense;
 use ndarray::ArrayView2;
 use std::sync::Arc;
 
-/// Θ, symmetric and positive definite, with the inverse of its factor: Θ = LLᵀ and L⁻ᵀ. Cloning shares both.
+/// Θ, symmetric and positive definite, with the inverse of its factor: Θ = LLᵀ and L⁻ᵀ. Cloning
+/// shares both.
 #[derive(Clone, Debug)]
 pub struct Metric {
     n: usize,
@@ -22,7 +23,8 @@ impl Metric {
         Self { n, theta: identity(n).into(), inverse_factor: None, reach: 1.0 }
     }
 
-    /// Factorises Θ. Refuses what is not square, finite, symmetric (to rounding) and positive definite.
+    /// Factorises Θ. Refuses what is not square, finite, symmetric (to rounding) and positive
+    /// definite.
     pub fn new(theta: ArrayView2<'_, f64>) -> Result<Self, Error> {
         let n = theta.nrows();
         if theta.ncols() != n {
@@ -94,7 +96,8 @@ impl Metric {
         }
     }
 
-    /// How long a row of length one can be in coordinates u = L⁻ᵀy, about: what its rounding there is relative to.
+    /// How long a row of length one can be in coordinates u = L⁻ᵀy, about: what its rounding there
+    /// is relative to.
     pub(super) fn reach(&self) -> f64 {
         self.reach
     }

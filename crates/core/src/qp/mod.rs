@@ -6,11 +6,13 @@
 //! minimise  uᵀΘu − 2gᵀu   subject to  rows·u ≤ limits  (the first `equalities` rows: =)
 //! ```
 //!
-//! together with the independent rows that hold it there, their multipliers, and a basis of the directions left free, which
-//! is all a derivative of u in g needs. The method is the dual active set of Goldfarb and Idnani (1983): it starts from the
-//! minimiser over a few rows, any few whose multipliers have the right sign, and adds violated rows one at a time. So a
-//! working set from a similar problem is a start, and a right one costs a factorisation and one look at every row. What it
-//! cannot settle goes to an interior-point solver, whose guess of the active rows it then takes as its start.
+//! together with the independent rows that hold it there, their multipliers, and a basis of the
+//! directions left free, which is all a derivative of u in g needs. The method is the dual active
+//! set of Goldfarb and Idnani (1983): it starts from the minimiser over a few rows, any few whose
+//! multipliers have the right sign, and adds violated rows one at a time. So a working set from a
+//! similar problem is a start, and a right one costs a factorisation and one look at every row.
+//! What it cannot settle goes to an interior-point solver, whose guess of the active rows it then
+//! takes as its start.
 
 mod active_set;
 mod dim;
@@ -27,8 +29,8 @@ use thiserror::Error;
 
 /// One set, as the solver sees it: `rows·u ≤ limits`, the first `equalities` rows with equality.
 ///
-/// Rows have length one (the owner normalises them, and tolerances rely on it) or are zero with a limit ≥ 0. A limit of +∞
-/// belongs to a row that never binds.
+/// Rows have length one (the owner normalises them, and tolerances rely on it) or are zero with a
+/// limit ≥ 0. A limit of +∞ belongs to a row that never binds.
 #[derive(Clone, Copy, Debug)]
 pub struct Constraints<'a> {
     /// m × n, row-major.
@@ -56,7 +58,8 @@ pub enum QpError {
     },
     /// Neither the active-set nor the interior-point method found the answer.
     #[error(
-        "the quadratic program was not solved; its rows may be contradictory by no more than rounding"
+        "the quadratic program was not solved; its rows may be contradictory by no more than \
+         rounding"
     )]
     Unsolved,
 }

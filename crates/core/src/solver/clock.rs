@@ -42,7 +42,8 @@ impl<'a> Clock<'a> {
     }
 }
 
-/// To a solver inside another's step: it asks whether to go on, and its own steps are reported to nobody.
+/// To a solver inside another's step: it asks whether to go on, and its own steps are reported to
+/// nobody.
 impl Observer for Clock<'_> {
     fn poll(&mut self) -> std::ops::ControlFlow<()> {
         if Clock::poll(self) {

@@ -1,8 +1,11 @@
-//! Preconditioned conjugate gradients for (RᵀKR + λI) c = b in the free directions of every sample's face.
+//! Preconditioned conjugate gradients for (RᵀKR + λI) c = b in the free directions of every
+//! sample's face.
 //!
-//! For boxes R selects the samples strictly inside, and every dimension is a system of its own with its own scalars; for
-//! polyhedra all dimensions are one system, of which several with different right-hand sides may stand one below the other. Systems share the products with K. The image K R c over *all* samples comes along for
-//! nothing, since every product computes it: the line search needs it.
+//! For boxes R selects the samples strictly inside, and every dimension is a system of its own with
+//! its own scalars; for polyhedra all dimensions are one system, of which several with different
+//! right-hand sides may stand one below the other. Systems share the products with K. The image K R
+//! c over *all* samples comes along for nothing, since every product computes it: the line search
+//! needs it.
 
 use super::observer::Observer;
 use crate::decision_set::Faces;
@@ -92,7 +95,8 @@ impl System<'_> {
             for (c, &system) in active.iter().enumerate() {
                 let curvature = inner(&p, &q, c, each);
                 if curvature <= 0.0 || !curvature.is_finite() {
-                    // Rounding has made K indefinite. In f64 what is found so far is the answer; else f64 will find a better one.
+                    // Rounding has made K indefinite. In f64 what is found so far is the answer;
+                    // else f64 will find a better one.
                     indefinite = true;
                     if self.operator.is_exact() {
                         self.accuse(curvature, inner(&p, &p, c, each))?;
@@ -140,7 +144,8 @@ impl System<'_> {
 }
 
 impl System<'_> {
-    /// Fails where pᵀ(RᵀKR + λI)p ≤ 0, for a p of the squared length given, is more than rounding can explain.
+    /// Fails where pᵀ(RᵀKR + λI)p ≤ 0, for a p of the squared length given, is more than rounding
+    /// can explain.
     fn accuse(&self, curvature: f64, square: f64) -> Result<(), Error> {
         let trace = self.operator.diagonal()?.iter().sum();
         let own = curvature / square - self.ridge;

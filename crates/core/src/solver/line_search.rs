@@ -1,11 +1,13 @@
 //! How far to go along a direction.
 //!
-//! P'(t) ∝ f(t) = ⟨Kd, λ(α + td) − û + X(g + tKd)⟩ is increasing and piecewise linear in t; its root lies in
-//! [a/(λb + ‖Kd‖²), a/(λb)] with a = ⟨Kd, r⟩ = −f(0) and b = ⟨Kd, d⟩. Newton's method on f, kept inside the bracket,
-//! ends after a few passes over the samples. Boxes have a t for each dimension, polyhedra one for all.
+//! P'(t) ∝ f(t) = ⟨Kd, λ(α + td) − û + X(g + tKd)⟩ is increasing and piecewise linear in t; its
+//! root lies in [a/(λb + ‖Kd‖²), a/(λb)] with a = ⟨Kd, r⟩ = −f(0) and b = ⟨Kd, d⟩. Newton's method
+//! on f, kept inside the bracket, ends after a few passes over the samples. Boxes have a t for each
+//! dimension, polyhedra one for all.
 //!
-//! The minimiser of P is not always the better point: where a few samples bend the line, the full step, which lands where the
-//! faces would put it, often leaves less to do. So of the two the one with the smaller residual is taken, as long as P falls.
+//! The minimiser of P is not always the better point: where a few samples bend the line, the full
+//! step, which lands where the faces would put it, often leaves less to do. So of the two the one
+//! with the smaller residual is taken, as long as P falls.
 
 use crate::decision_set::{Faces, Polyhedra};
 use crate::error::Error;
@@ -43,8 +45,8 @@ pub(crate) struct Shape {
     /// ‖û‖².
     pub(crate) decisions: f64,
     pub(crate) ridge: f64,
-    /// What N·P may rise by in a full step that halves the residual: P is flat where K is nearly singular, and the error of a
-    /// direction then outweighs what there is to descend.
+    /// What N·P may rise by in a full step that halves the residual: P is flat where K is nearly
+    /// singular, and the error of a direction then outweighs what there is to descend.
     pub(crate) slack: f64,
 }
 
@@ -53,12 +55,14 @@ pub(crate) struct Shape {
 pub(crate) enum Least {
     At {
         t: f64,
-        /// Whether P falls with the full step, or rises by no more than the slack where that halves the residual.
+        /// Whether P falls with the full step, or rises by no more than the slack where that halves
+        /// the residual.
         full_falls: bool,
         /// Whether the full step leaves less residual than the minimiser.
         full_is_nearer: bool,
     },
-    /// P does not change along the direction, or rises by no more than the slack in a step that halves the residual.
+    /// P does not change along the direction, or rises by no more than the slack in a step that
+    /// halves the residual.
     Flat,
     /// The direction does not descend.
     Uphill,
@@ -205,7 +209,8 @@ pub(crate) struct CoupledLine<'a> {
     pub(crate) slack: f64,
 }
 
-/// The root of f to this share of its start is enough where every trial takes a quadratic program a sample.
+/// The root of f to this share of its start is enough where every trial takes a quadratic program a
+/// sample.
 const COUPLED_TOL: f64 = 1e-4;
 
 /// One dimension of what a sample decides.
@@ -220,8 +225,9 @@ pub(crate) struct Decided {
     pub(crate) theta_decision: f64,
 }
 
-/// A point of a line over polyhedra: `sum` with what each sample adds to it. `image` is what g grows by along the line;
-/// `add` gets every dimension of every decision and adds all but the slope of the projection.
+/// A point of a line over polyhedra: `sum` with what each sample adds to it. `image` is what g
+/// grows by along the line; `add` gets every dimension of every decision and adds all but the slope
+/// of the projection.
 pub(crate) fn polyhedral_trial(
     mut sum: Trial,
     (problem, polyhedra, faces): (&Problem, &Polyhedra, &Faces),

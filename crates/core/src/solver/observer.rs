@@ -24,7 +24,8 @@ pub struct Iteration {
     pub violation: f64,
     /// Share of decision coordinates strictly inside their limits.
     pub free: f64,
-    /// Whether the numbers come from the f64 kernel; in early steps they come from the working precision.
+    /// Whether the numbers come from the f64 kernel; in early steps they come from the working
+    /// precision.
     pub exact: bool,
     /// Products with the kernel matrix so far.
     pub kernel_products: usize,
@@ -36,8 +37,8 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    /// After so many steps, at bounds and the point they are of. Products, seconds and whether the numbers are exact are
-    /// the solver's to say.
+    /// After so many steps, at bounds and the point they are of. Products, seconds and whether the
+    /// numbers are exact are the solver's to say.
     pub(crate) fn at(
         iteration: usize,
         bounds: &Certificate,
@@ -81,7 +82,8 @@ pub trait Observer {
         ControlFlow::Continue(())
     }
 
-    /// Between the products inside a step, some milliseconds to seconds apart; breaking abandons the step.
+    /// Between the products inside a step, some milliseconds to seconds apart; breaking abandons
+    /// the step.
     fn poll(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

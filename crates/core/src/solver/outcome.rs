@@ -49,8 +49,8 @@ pub struct LearnedTheta {
 pub struct Outcome {
     /// Responses, coefficients, desired decisions and their certificate, recomputed by the problem.
     pub certified: Certified,
-    /// V, decision_dim × n_features, where the solver worked on features: the certificate's upper bound is P(V) then, and the coefficients
-    /// are those of the responses.
+    /// V, decision_dim × n_features, where the solver worked on features: the certificate's upper
+    /// bound is P(V) then, and the coefficients are those of the responses.
     pub weights: Option<Array2<f64>>,
     /// θ_uu, where it was learned.
     pub theta: Option<LearnedTheta>,

@@ -1,8 +1,9 @@
 //! Problems that differ in their regularization alone, one after the other.
 //!
-//! Enters: a problem, an operator and the regularizations. Leaves: an outcome for each, as certified as that of any other fit.
-//! Each solve starts from the coefficients of the one before, whose desired decisions are known exactly, and all share one
-//! low-rank factor of K, made for the smallest λ; only the small matrices of the preconditioner are factorised anew.
+//! Enters: a problem, an operator and the regularizations. Leaves: an outcome for each, as
+//! certified as that of any other fit. Each solve starts from the coefficients of the one before,
+//! whose desired decisions are known exactly, and all share one low-rank factor of K, made for the
+//! smallest λ; only the small matrices of the preconditioner are factorised anew.
 
 use super::clock::Clock;
 use super::newton::{self, Answer, Assembled, NewtonSettings};
@@ -13,8 +14,9 @@ use crate::operator::KernelOperator;
 use crate::problem::Problem;
 use ndarray::Array2;
 
-/// Minimises P of `problem` with each of `regularizations` in place of its own, and hands each outcome to `each` with the
-/// problem it solves. An interrupted one is the last; so is one that `each` fails on.
+/// Minimises P of `problem` with each of `regularizations` in place of its own, and hands each
+/// outcome to `each` with the problem it solves. An interrupted one is the last; so is one that
+/// `each` fails on.
 pub fn solve<E: From<Error>>(
     mut problem: Problem,
     operator: &dyn KernelOperator,

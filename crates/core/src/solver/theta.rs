@@ -1,15 +1,17 @@
 //! Learns θ_uu = Θ ⪰ I together with the coefficients: [KIO 6], by projected Newton on Θ.
 //!
-//! Enters: a problem with Θ = I and an operator. Leaves: an outcome with Θ, its multiplier and a certificate of the whole. For fixed Θ the inner
-//! problem is (Q); with A = mean ûûᵀ, B(x) = A − mean xxᵀ and x its optimum,
+//! Enters: a problem with Θ = I and an operator. Leaves: an outcome with Θ, its multiplier and a
+//! certificate of the whole. For fixed Θ the inner problem is (Q); with A = mean ûûᵀ, B(x) = A −
+//! mean xxᵀ and x its optimum,
 //!
 //! ```text
 //! Φ(Θ) = k‖Θ‖² + max over x of Tr(ΘB(x)) − k‖α‖²_K,        ∇Φ = 2kΘ + B(x),
 //! ∇²Φ[Ξ] = 2kΞ − mean(ẋxᵀ + xẋᵀ),      ẋ = −λRq,   (RᵀKR + λI) q = RᵀΞx.
 //! ```
 //!
-//! Any feasible x gives a lower bound with Θ_x = V max(E, 1)Vᵀ, −B(x)/(2k) = V diag(E) Vᵀ, and P_x = 2kΘ_x + B(x) ⪰ 0. The gap is a
-//! sum of nonnegative terms: that of the inner problem, k‖Θ − Θ_x‖² and Tr((Θ − I)P_x). Θ is known to √(gap/k).
+//! Any feasible x gives a lower bound with Θ_x = V max(E, 1)Vᵀ, −B(x)/(2k) = V diag(E) Vᵀ, and P_x
+//! = 2kΘ_x + B(x) ⪰ 0. The gap is a sum of nonnegative terms: that of the inner problem, k‖Θ −
+//! Θ_x‖² and Tr((Θ − I)P_x). Θ is known to √(gap/k).
 
 use super::clock::Clock;
 use super::conjugate_gradient::System;
@@ -28,8 +30,8 @@ use ndarray::{Array1, Array2, Axis, s};
 const FORMED: usize = 15;
 /// Vectors that one product with K takes while the second derivative is formed.
 const TOGETHER: usize = 96;
-/// Steps of the accelerated projected gradient method on the quadratic model, where a step is a product with a small matrix, and
-/// where it takes the solution of a system.
+/// Steps of the accelerated projected gradient method on the quadratic model, where a step is a
+/// product with a small matrix, and where it takes the solution of a system.
 const MODEL_STEPS: usize = 20_000;
 const COSTLY_MODEL_STEPS: usize = 60;
 /// Relative residual the systems of the second derivative are solved to.
@@ -84,7 +86,8 @@ pub fn vectors(decision_dim: usize) -> usize {
     if decision_dim <= FORMED { TOGETHER.max(decision_dim) } else { decision_dim }
 }
 
-/// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it, and this fails.
+/// Θ follows from B/(2k): where rounding in B alone moves it visibly, k is too small to learn it,
+/// and this fails.
 pub fn check_precision(problem: &Problem) -> Result<(), Error> {
     let k = problem.regularization();
     let rounding = 1e-15 * problem.mean_square();
@@ -422,8 +425,8 @@ impl Curvature<'_> {
     }
 }
 
-/// argmin over T ⪰ I of ⟨∇, T − Θ⟩ + ½⟨T − Θ, ∇²(T − Θ)⟩, by accelerated projected gradients with restarts. `curvature` multiplies with ∇²; none
-/// of it where it was interrupted.
+/// argmin over T ⪰ I of ⟨∇, T − Θ⟩ + ½⟨T − Θ, ∇²(T − Θ)⟩, by accelerated projected gradients with
+/// restarts. `curvature` multiplies with ∇²; none of it where it was interrupted.
 fn minimise(
     theta: &Array2<f64>,
     gradient: &Array2<f64>,

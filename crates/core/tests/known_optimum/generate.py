@@ -13,14 +13,15 @@ writes one folder per problem, next to this file (or only those named on the com
                    saturated               entries of x on a limit whose coefficient is zero while g points beyond it
                    solver, status, cvxpy   what computed it
 
-The oracle is CVXPY with Clarabel on the paper's semidefinite program with all its matrix variables Lambda_i, [KIO 9] of
-"Scalable Kernel Inverse Optimization" (NeurIPS 2024), for theta_uu = I. It knows nothing of the reduction to the projection
-problem (Q) on which argwhy is built:
+The oracle is CVXPY with Clarabel on the paper's semidefinite program with all its matrix variables
+Lambda_i, [KIO 9] of "Scalable Kernel Inverse Optimization" (NeurIPS 2024), for theta_uu = I. It
+knows nothing of the reduction to the projection problem (Q) on which argwhy is built:
 
     (Q)  min_{lower <= x_i <= upper}  1/N sum |x_i|^2  +  1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)
 
-`cross_check` solves (Q) too, by another algorithm (bounded-variable least squares, an active-set method), and stops the
-script when the two disagree. Everything is seeded; the last bits of the answers may differ from one BLAS to another.
+`cross_check` solves (Q) too, by another algorithm (bounded-variable least squares, an active-set
+method), and stops the script when the two disagree. Everything is seeded; the last bits of the
+answers may differ from one BLAS to another.
 """
 
 import json
@@ -36,8 +37,9 @@ from scipy.optimize import lsq_linear
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Tighter than Clarabel can reach in double precision: it goes on until it makes no more progress and says
-# "optimal_inaccurate" (with respect to 1e-13). How good the answer is, is measured below, not taken from the status.
+# Tighter than Clarabel can reach in double precision: it goes on until it makes no more progress
+# and says "optimal_inaccurate" (with respect to 1e-13). How good the answer is, is measured below,
+# not taken from the status.
 CLARABEL = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13, "max_iter": 200}
 
 MAX_DISAGREEMENT = 1e-9  # of the two objective values, relative
@@ -112,9 +114,10 @@ def solve_semidefinite_program(problem):
               [ Lambda_i  Gamma_i ]
               [ Gamma_i'  1/(4N)  ]  positive semidefinite
 
-    ([KIO 6], of which this is a special case, has s_i/N where its proof gives W_i/N; [KIO 9] is printed right.)
-    Lambda_i >= 0 is a principal block of the matrix inequality. Stating it a second time, as the paper does, changes nothing
-    but the multipliers, which are then not unique: Clarabel stops at 1e-8 instead of 1e-14. So it is left to the block.
+    ([KIO 6], of which this is a special case, has s_i/N where its proof gives W_i/N; [KIO 9] is
+    printed right.) Lambda_i >= 0 is a principal block of the matrix inequality. Stating it a second
+    time, as the paper does, changes nothing but the multipliers, which are then not unique:
+    Clarabel stops at 1e-8 instead of 1e-14. So it is left to the block.
     """
     u = problem["decisions"]
     n_samples, decision_dim = u.shape
@@ -178,7 +181,8 @@ def desired_decisions(problem, x):
 def certificate(problem, x):
     """Upper bound on (Q)(x) - optimum for x inside the box: 1/N sum |x_i - g_i|^2 - dist(g_i, box)^2.
 
-    Written so that nothing cancels: with y = proj(g), |x-g|^2 - |y-g|^2 = |x-y|^2 + 2 (x-y)'(y-g), two terms >= 0.
+    Written so that nothing cancels: with y = proj(g), |x-g|^2 - |y-g|^2 = |x-y|^2 + 2 (x-y)'(y-g),
+    two terms >= 0.
     """
     g = desired_decisions(problem, x)
     y = np.clip(g, problem["lower"], problem["upper"])
@@ -188,8 +192,9 @@ def certificate(problem, x):
 def cross_check(problem, value, x, status):
     """The answer to write, once both routes agree.
 
-    accuracy is the largest of: disagreement of the semidefinite program's value with (Q) solved by the other algorithm, with
-    (Q) evaluated at the semidefinite program's responses, and the certificate of those responses; all relative.
+    accuracy is the largest of: disagreement of the semidefinite program's value with (Q) solved by
+    the other algorithm, with (Q) evaluated at the semidefinite program's responses, and the
+    certificate of those responses; all relative.
     """
     inside = np.clip(x, problem["lower"], problem["upper"])
     other = solve_reduced_problem(problem)
@@ -319,7 +324,8 @@ def compound_problems():
 
 
 def saturated_problems():
-    # About half of the decisions on a limit with g beyond it, so that their coefficients are exactly zero.
+    # About half of the decisions on a limit with g beyond it, so that their coefficients are
+    # exactly zero.
     yield make("saturated_half", 30, 36, 2, [-1] * 2, [1] * 2, gain=4.0, noise=0.02)
     # Bang-bang: every decision on a limit, and not all of them can have a zero coefficient.
     problem = make("saturated_all", 31, 30, 2, [-1] * 2, [1] * 2, gain=1.6)
@@ -332,7 +338,8 @@ def saturated_problems():
 
 
 def degenerate_problems():
-    # The same signals twice (one of them three times), with other decisions: K is singular and the copies disagree.
+    # The same signals twice (one of them three times), with other decisions: K is singular and the
+    # copies disagree.
     problem = make("duplicated_rows", 40, 24, 3, [-1] * 2, [1] * 2, gain=2.0, noise=0.3)
     problem["features"][12:] = problem["features"][:12]
     problem["features"][23] = problem["features"][0]

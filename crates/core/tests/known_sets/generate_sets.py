@@ -18,12 +18,13 @@ writes one folder per problem next to this file, with
                    responses_accuracy      largest distance of `responses` from those of `reduced`
                    solver, status, cvxpy   what computed it
 
-The oracle is CVXPY with Clarabel on the paper's semidefinite program with all its matrix variables Lambda_i, for weights on
-the rows really repeated; equalities are two inequalities each. For a fixed theta_uu = T the program follows from [KIO 4] as
-[KIO 6] does, except that theta_uu is no longer a variable: of the Lagrangian in the proof of Theorem 1 the terms
-k |T|^2 + 1/N sum u_i'T u_i are constants, its terms in P are gone, stationarity in theta_su, lambda_i and gamma_i is as
-before (2 N Gamma_i feasible, lower right entry 1/(4N)), and what couples the matrix multiplier to theta_uu, -<Lambda_i, T>,
-stays in the objective. The dual, its sign turned and without the constants, is
+The oracle is CVXPY with Clarabel on the paper's semidefinite program with all its matrix variables
+Lambda_i, for weights on the rows really repeated; equalities are two inequalities each. For a fixed
+theta_uu = T the program follows from [KIO 4] as [KIO 6] does, except that theta_uu is no longer a
+variable: of the Lagrangian in the proof of Theorem 1 the terms k |T|^2 + 1/N sum u_i'T u_i are
+constants, its terms in P are gone, stationarity in theta_su, lambda_i and gamma_i is as before (2 N
+Gamma_i feasible, lower right entry 1/(4N)), and what couples the matrix multiplier to theta_uu,
+-<Lambda_i, T>, stays in the objective. The dual, its sign turned and without the constants, is
 
     min   1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j) + sum_i Tr(T Lambda_i)
     s.t.  W_i/N - 2 M_i Gamma_i >= 0,     [ Lambda_i  Gamma_i ; Gamma_i'  1/(4N) ] positive semidefinite
@@ -89,8 +90,9 @@ def polyhedron(problem, i):
 def least_distance(matrix, bound, theta, pull):
     """argmin u'Tu - 2 pull'u over matrix u <= bound and its multipliers: Lawson and Hanson's least distance programming.
 
-    With T = LL', z = L'u - L^-1 pull is the shortest with -G z >= -h, G = matrix L^-T, h = bound - matrix T^-1 pull; nonnegative least squares finds the
-    active rows, and the equations of those rows give the point to the last digits.
+    With T = LL', z = L'u - L^-1 pull is the shortest with -G z >= -h, G = matrix L^-T, h = bound -
+    matrix T^-1 pull; nonnegative least squares finds the active rows, and the equations of those
+    rows give the point to the last digits.
     """
     free = np.linalg.solve(theta, pull)
     if len(bound) == 0:
@@ -417,7 +419,8 @@ def degenerate_rows():
 
 
 def vertices():
-    # A square pyramid over the origin, apex (0, 0, 1): four rows meet in three dimensions. Half of the decisions are the apex.
+    # A square pyramid over the origin, apex (0, 0, 1): four rows meet in three dimensions. Half of
+    # the decisions are the apex.
     pyramid = {
         "matrix": [[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0], [0.0, 0.0, -1.0]],
         "bound": [1.0, 1.0, 1.0, 1.0, 0.0],
@@ -425,7 +428,8 @@ def vertices():
     problem = make("vertex_pyramid", 50, 16, 3, 3, pyramid, offset=0.3)
     problem["decisions"][::2] = [0.0, 0.0, 1.0]
     yield problem
-    # Eight rows through the corner (1, 1), every decision there: responses stay or leave along either side.
+    # Eight rows through the corner (1, 1), every decision there: responses stay or leave along
+    # either side.
     corner = {"matrix": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 2.0], [3.0, 1.0], [1.0, 3.0], [5.0, 4.0]],
               "bound": [1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 4.0, 9.0]}
     problem = make("vertex_all", 51, 14, 3, 2, corner)

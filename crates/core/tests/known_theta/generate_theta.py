@@ -2,7 +2,8 @@
 
     python generate_theta.py [name ...]         (environment: ../known_optimum/requirements.txt)
 
-writes one folder per problem next to this file: problem.json as in ../known_sets (theta_uu is never given), and
+writes one folder per problem next to this file: problem.json as in ../known_sets (theta_uu is never
+given), and
 
     answer.json    objective      minimum of [KIO 6]: minus the saddle value of the book's chapter "Learning theta_uu"
                    reduced        the same from a certified pair, see below
@@ -19,12 +20,16 @@ The oracle is CVXPY with Clarabel on [KIO 6] with all its matrix variables:
     min   1/(4k) | A - sum_i Lambda_i - P |_F^2 - Tr P + 1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j),   A = 1/N sum u_i u_i'
     s.t.  P >= 0,   W_i/N - 2 M_i Gamma_i >= 0,   [ Lambda_i  Gamma_i ; Gamma_i'  1/(4N) ] >= 0
 
-(the paper prints s_i/N for W_i/N; its proof has W_i/N), theta_uu = (P - (A - sum Lambda_i))/(2k). Rows are really repeated where there are weights.
+(the paper prints s_i/N for W_i/N; its proof has W_i/N), theta_uu = (P - (A - sum Lambda_i))/(2k).
+Rows are really repeated where there are weights.
 
-The check is the certificate of the saddle point problem min over T >= I of max over x_i in U_i of k|T|^2 + Tr(T B(x)) - 1/k |u/N - x/N|_K^2,
-B(x) = A - mean xx': for feasible x, D(x) with its own T_x is a lower bound, P(T, alpha) at any T >= I and alpha an upper one, and with alpha = (u - x)/(kN),
-T = T_x they differ by mean(q_i(x_i) - q_i(y_i)), y_i the decision at g_i under T_x. `polish` takes Clarabel's point to where this is 1e-16
-or so: the free directions of every sample and the eigenvalues of T above one are read off, and Newton's method solves the equations that remain.
+The check is the certificate of the saddle point problem min over T >= I of max over x_i in U_i of
+k|T|^2 + Tr(T B(x)) - 1/k |u/N - x/N|_K^2, B(x) = A - mean xx': for feasible x, D(x) with its own
+T_x is a lower bound, P(T, alpha) at any T >= I and alpha an upper one, and with alpha = (u -
+x)/(kN), T = T_x they differ by mean(q_i(x_i) - q_i(y_i)), y_i the decision at g_i under T_x.
+`polish` takes Clarabel's point to where this is 1e-16 or so: the free directions of every sample
+and the eigenvalues of T above one are read off, and Newton's method solves the equations that
+remain.
 """
 
 import math
@@ -190,7 +195,8 @@ def cross_check(problem, value, x, theta, multiplier, status):
 def quadratic_expert(name, seed, n_samples, theta, m, *, k, noise=0.0, signals=1, weights=None, kernel=None, pull=2.0, extra=None):
     """An expert with its own theta_uu: few different signals, every sample a set of its own, the decision exactly X_i(g).
 
-    Where the signal says the same under many sets, g can't explain why decisions differ: theta_uu has to.
+    Where the signal says the same under many sets, g can't explain why decisions differ: theta_uu
+    has to.
     """
     rng = np.random.default_rng(seed)
     theta = np.asarray(theta, dtype=float)
@@ -250,8 +256,9 @@ def further():
     yield make("box_2d", 24, 16, 3, 2, {"lower": [-0.5] * 2, "upper": [0.5] * 2}, gain=1.5)
     yield make("box_1d", 25, 12, 2, 1, {"lower": [-0.5], "upper": [0.5]}, gain=1.5)
     yield make("simplex_4d", 26, 12, 3, 4, {"lower": [0.0] * 4, "equal_matrix": [[1.0] * 4], "equal_bound": [1.0]}, offset=0.2)
-    # Scaling T and g down scales the loss of decisions inside their sets down, so the least eigenvalue of T is one, and T = 1 for n = 1.
-    # Only decisions outside their sets, whose loss can be negative, lift it.
+    # Scaling T and g down scales the loss of decisions inside their sets down, so the least
+    # eigenvalue of T is one, and T = 1 for n = 1. Only decisions outside their sets, whose loss can
+    # be negative, lift it.
     for name, seed, n in (("outside_1d", 28, 1), ("outside_2d", 29, 2)):
         box = lambda rng: {"lower": np.round(rng.uniform(0.5, 1.0, size=(14, n)), 4), "upper": [2.0] * n}  # noqa: E731
         problem = make(name, seed, 14, 2, n, box, k=1e-2, offset=0.8)

@@ -10,8 +10,8 @@ writes `problems.json`, next to this file: a list of problems, each with
     weights            V = -theta_su at the optimum, d x n
     accuracy           of `primal`, relative: how far CVXPY's value is from the same loss evaluated at its theta_su
 
-The oracle is CVXPY with Clarabel on the linear matrix inequality [KIO 4] of "Scalable Kernel Inverse Optimization" (NeurIPS 2024) with
-theta_uu = I:
+The oracle is CVXPY with Clarabel on the linear matrix inequality [KIO 4] of "Scalable Kernel
+Inverse Optimization" (NeurIPS 2024) with theta_uu = I:
 
     min   k (|theta_uu|^2 + |theta_su|^2) + 1/N sum_i ( u_i' theta_uu u_i + 2 phi_i' theta_su u_i + 1/4 gamma_i + W_i' lambda_i )
     s.t.  lambda_i >= 0

@@ -125,8 +125,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Reads the header of a stream of exactly `length` bytes: of an array of one or two axes, or of
-    /// a tensor of up to three.
+    /// Reads the header of a stream of exactly `length` bytes: of an array of one or two axes, or
+    /// of a tensor of up to three.
     pub fn of(
         stream: &mut impl Read,
         length: u64,

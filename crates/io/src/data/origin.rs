@@ -58,7 +58,8 @@ impl Origin<'_> {
         }
     }
 
-    /// The shape of an array of constraints: one to three axes, as rows and what each of them holds.
+    /// The shape of an array of constraints: one to three axes, as rows and what each of them
+    /// holds.
     pub fn tensor_shape(&self, key: &str, shape: &[u64]) -> Result<(usize, usize), DataError> {
         match *shape {
             [_] | [_, _] => self.matrix_shape(key, shape),

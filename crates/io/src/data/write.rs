@@ -67,7 +67,8 @@ pub fn check_prices_ending(path: &Path) -> Result<(), DataError> {
     Err(DataError::WriteEnding { path: path.to_path_buf(), endings: ".npz or .csv" })
 }
 
-/// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe or a device.
+/// Refuses a target that is there and is no regular file: renaming would replace a folder, a pipe
+/// or a device.
 pub fn check_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -99,12 +100,14 @@ fn replace(
     fresh.take_the_place().map(|_| ())
 }
 
-/// Whether `path` can be given a new content: everything that [`write_whole`] does to it but the last step, undone.
+/// Whether `path` can be given a new content: everything that [`write_whole`] does to it but the
+/// last step, undone.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     Fresh::beside(path).map(|_| ())
 }
 
-/// Gives `path` the content `first`, or leaves it as it was; what is written to the file afterwards is added.
+/// Gives `path` the content `first`, or leaves it as it was; what is written to the file afterwards
+/// is added.
 pub fn write_onward(path: &Path, first: &[u8]) -> io::Result<File> {
     let fresh = Fresh::beside(path)?;
     fresh.file().write_all(first)?;
@@ -141,7 +144,8 @@ impl Fresh {
             let message = format!("there is no folder `{}`", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
-        // A file that is write-protected is so on purpose, though a folder would let it be replaced.
+        // A file that is write-protected is so on purpose, though a folder would let it be
+        // replaced.
         if target.exists() {
             File::options().write(true).open(&target)?;
         }

@@ -12,7 +12,8 @@ use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The files that will be written: MODEL itself, or for a path one for each regularization, `hopper.argwhy` → `hopper-k1e-6.argwhy`.
+/// The files that will be written: MODEL itself, or for a path one for each regularization,
+/// `hopper.argwhy` → `hopper-k1e-6.argwhy`.
 pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
     let Some(path) = path else { return vec![output.to_path_buf()] };
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();

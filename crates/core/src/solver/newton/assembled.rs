@@ -18,8 +18,9 @@ pub(crate) struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// A preconditioner for the systems of `problem`, good enough for a λ of `finest` too. The operator is exact already where
-    /// rounding of its working precision has made K + λI indefinite.
+    /// A preconditioner for the systems of `problem`, good enough for a λ of `finest` too. The
+    /// operator is exact already where rounding of its working precision has made K + λI
+    /// indefinite.
     pub(crate) fn new(
         problem: &Problem,
         operator: &'a dyn KernelOperator,
@@ -49,7 +50,8 @@ impl<'a> Assembled<'a> {
         Ok(Self { operator, preconditioner })
     }
 
-    /// With K + λI factorised: in the operator's working precision, or in f64 where rounding has made that indefinite.
+    /// With K + λI factorised: in the operator's working precision, or in f64 where rounding has
+    /// made that indefinite.
     fn factorised(problem: &Problem, operator: &'a dyn KernelOperator) -> Result<Self, Error> {
         let direct = Direct::new(operator, problem.ridge(), problem.decision_dim())?;
         if direct.indefinite() && !operator.is_exact() {

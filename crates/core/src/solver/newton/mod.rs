@@ -1,14 +1,17 @@
-//! The exact solver: semismooth Newton with an exact line search, its systems solved by preconditioned CG.
+//! The exact solver: semismooth Newton with an exact line search, its systems solved by
+//! preconditioned CG.
 //!
-//! Enters: a problem and an operator. Leaves: an outcome whose certificate the problem recomputed with the f64 kernel.
-//! The root of r(α) = û − X(Kα) − λα is the optimum. P is convex, once differentiable and piecewise quadratic, so
-//! the line search makes Newton's method converge from anywhere, and at the end in a finite number of steps
-//! (`step` has the step itself, `assembled` what it multiplies with).
+//! Enters: a problem and an operator. Leaves: an outcome whose certificate the problem recomputed
+//! with the f64 kernel. The root of r(α) = û − X(Kα) − λα is the optimum. P is convex, once
+//! differentiable and piecewise quadratic, so the line search makes Newton's method converge from
+//! anywhere, and at the end in a finite number of steps (`step` has the step itself, `assembled`
+//! what it multiplies with).
 //!
-//! Steps run in the operator's working precision until the gap is small; then α is replaced by that of the
-//! nearest feasible responses where this does not lose what was gained, g = Kα is computed with the f64
-//! kernel, and the remaining steps correct the exact residual. What is returned is always such an exact point.
-//! Where rounded kernel values stop the correction, its products turn exact too.
+//! Steps run in the operator's working precision until the gap is small; then α is replaced by that
+//! of the nearest feasible responses where this does not lose what was gained, g = Kα is computed
+//! with the f64 kernel, and the remaining steps correct the exact residual. What is returned is
+//! always such an exact point. Where rounded kernel values stop the correction, its products turn
+//! exact too.
 
 mod assembled;
 mod progress;
@@ -29,11 +32,13 @@ use ndarray::{Array2, ArrayView2};
 use progress::Progress;
 use step::{Moved, Start};
 
-/// Where more than this share of the expert's decisions sits on a limit, the first steps are those of problems
-/// with a larger λ, by these factors: their smoother answers find the bound samples sooner (ADR 0010, 0018).
+/// Where more than this share of the expert's decisions sits on a limit, the first steps are those
+/// of problems with a larger λ, by these factors: their smoother answers find the bound samples
+/// sooner (ADR 0010, 0018).
 const SATURATED: f64 = 0.3;
 const EASING: [f64; 2] = [16.0, 4.0];
-/// Share of the tolerance to reach in working precision before the point is certified with the exact kernel.
+/// Share of the tolerance to reach in working precision before the point is certified with the
+/// exact kernel.
 const APPROACH: f64 = 0.1;
 
 /// Minimises P to `settings.tol`.
@@ -60,8 +65,8 @@ pub(crate) enum Answer {
     Responses,
 }
 
-/// As [`solve`], from coefficients whose desired decisions are known, with an operator that has the problem's
-/// weights.
+/// As [`solve`], from coefficients whose desired decisions are known, with an operator that has the
+/// problem's weights.
 pub(crate) fn solve_from(
     problem: &Problem,
     operator: &dyn KernelOperator,
@@ -182,7 +187,8 @@ impl Newton<'_> {
             } else if self.parts.operator.is_exact() {
                 break Status::Stalled;
             } else {
-                // Rounding of kernel values has the last word: on in f64, recomputing them, from the best point.
+                // Rounding of kernel values has the last word: on in f64, recomputing them, from
+                // the best point.
                 self.parts.turn_exact(problem, self.settings)?;
                 point = Point::of(problem, best)?;
                 phase = Phase::Approach;
@@ -226,8 +232,8 @@ impl Newton<'_> {
         }
     }
 
-    /// Certifies the responses of α with coefficients of their own, and where that is not enough with α: the gap of the former
-    /// can be larger by ‖K‖/λ.
+    /// Certifies the responses of α with coefficients of their own, and where that is not enough
+    /// with α: the gap of the former can be larger by ‖K‖/λ.
     fn certify(
         &mut self,
         coefficients: Array2<f64>,
@@ -268,7 +274,8 @@ impl Newton<'_> {
         let (start, image) = self.start(point, factor, offset.as_ref())?;
         let decided = &point.decided;
         let mut gap = problem.gaps(&responses, &point.desired, &decided.decisions);
-        // Where α is not that of the responses x the identity's first term takes their difference with its image.
+        // Where α is not that of the responses x the identity's first term takes their difference
+        // with its image.
         if let Some((offset, image)) = offset.as_ref().zip(image.as_ref()) {
             let norms = problem.squared_norms(offset, image);
             gap.iter_mut().zip(norms).for_each(|(gap, norm)| *gap += norm.max(0.0));
@@ -297,7 +304,8 @@ impl Newton<'_> {
         }
     }
 
-    /// α − (û − x)/λ, where that is not zero: (û − (û − λα))/λ misses α by rounding, which is no difference.
+    /// α − (û − x)/λ, where that is not zero: (û − (û − λα))/λ misses α by rounding, which is no
+    /// difference.
     fn offset(&self, point: &Point, responses: &Array2<f64>) -> Option<Array2<f64>> {
         let largest = |a: &Array2<f64>| a.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         let scale = largest(&point.coefficients);

@@ -42,8 +42,8 @@ impl Progress {
         self.idle >= PATIENCE
     }
 
-    /// Whether there is nothing to be had where the steps lead. Far from the optimum the gap may rise for many of them, but
-    /// the primal value falls.
+    /// Whether there is nothing to be had where the steps lead. Far from the optimum the gap may
+    /// rise for many of them, but the primal value falls.
     pub(super) fn is_exhausted(&mut self, seen: &Iteration) -> bool {
         self.note_gap(seen.gap);
         let falls = seen.primal < self.primal - ROUNDING * self.primal.abs();

@@ -40,22 +40,25 @@ impl NewtonSettings {
         }
     }
 
-    /// The largest rank worth its cost for `n_samples`: all of them where K + λI can be factorised outright. Beyond, building
-    /// takes N·r², each step r³/3 a dimension, and both are paid back by fewer products only up to a point.
+    /// The largest rank worth its cost for `n_samples`: all of them where K + λI can be factorised
+    /// outright. Beyond, building takes N·r², each step r³/3 a dimension, and both are paid back by
+    /// fewer products only up to a point.
     pub fn rank_for(&self, n_samples: usize) -> usize {
         let automatic =
             if n_samples <= FACTORISED { n_samples } else { Self::partial_rank_for(n_samples) };
         self.max_rank.unwrap_or(automatic).min(n_samples)
     }
 
-    /// The largest rank worth its cost where all `decision_dim` dimensions are one system: its matrix has rank · dimensions rows.
+    /// The largest rank worth its cost where all `decision_dim` dimensions are one system: its
+    /// matrix has rank · dimensions rows.
     pub fn coupled_rank_for(&self, n_samples: usize, decision_dim: usize) -> usize {
         let automatic = n_samples.min((COUPLED_ROWS / decision_dim).max(20));
         self.max_rank.unwrap_or(automatic).min(automatic)
     }
 
-    /// The largest rank worth its cost where K + λI is not factorised: products grow with N², what a rank costs with N. Where less
-    /// will do, the factor stops by itself. ADR 0018 has what was measured.
+    /// The largest rank worth its cost where K + λI is not factorised: products grow with N², what
+    /// a rank costs with N. Where less will do, the factor stops by itself. ADR 0018 has what was
+    /// measured.
     pub fn partial_rank_for(n_samples: usize) -> usize {
         let growing = (n_samples / 10).min(2500);
         (n_samples / 6).clamp(500, 1000).max(growing).min(n_samples / 2 + 1)
@@ -66,8 +69,9 @@ impl NewtonSettings {
 const FACTORISED: usize = 2800;
 /// Rows of the coupled preconditioner's matrix at most.
 const COUPLED_ROWS: usize = 2400;
-/// Arrays of decision_dim × n_samples numbers that are there at once, at most: of the problem and its sets, the point, the point
-/// tried, the direction and CG's vectors with their images, and the responses, differences and errors of a certificate.
+/// Arrays of decision_dim × n_samples numbers that are there at once, at most: of the problem and
+/// its sets, the point, the point tried, the direction and CG's vectors with their images, and the
+/// responses, differences and errors of a certificate.
 const ARRAYS: usize = 20;
 
 /// Bytes of the iterates and of the preconditioner of `rank`, beside the operator.
@@ -81,7 +85,8 @@ pub fn bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
     arrays as u64 + preconditioner
 }
 
-/// The same where all dimensions are one system, as with constraints: [`bytes`] with the faces and the preconditioner of polyhedra.
+/// The same where all dimensions are one system, as with constraints: [`bytes`] with the faces and
+/// the preconditioner of polyhedra.
 pub fn coupled_bytes(n_samples: usize, decision_dim: usize, rank: usize) -> u64 {
     let arrays = ARRAYS * n_samples * decision_dim * size_of::<f64>();
     // Of the point, of the point being made from what the tasks found, and of the preconditioner.

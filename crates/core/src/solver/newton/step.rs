@@ -1,8 +1,9 @@
 //! One Newton step: its system, its line search.
 //!
-//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is d = Rc + w/λ with
-//! (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the coordinates F strictly inside their
-//! limits, w is the residual of the rest, and the dimensions are separate systems.
+//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is d = Rc
+//! + w/λ with (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the coordinates
+//! F strictly inside their limits, w is the residual of the rest, and the dimensions are separate
+//! systems.
 
 use super::{Assembled, Newton, Point};
 use crate::decision_set::{Boxes, Polyhedra, SampleSets};
@@ -14,8 +15,8 @@ use crate::solver::line_search::{CoupledLine, Line, Preference, Step};
 use ndarray::{Array2, concatenate, s};
 use rayon::prelude::*;
 
-/// Relative residual the Newton systems are solved to, and the share of the residual that the step is to remove
-/// (ADR 0018).
+/// Relative residual the Newton systems are solved to, and the share of the residual that the step
+/// is to remove (ADR 0018).
 const CG_TOL: f64 = 1e-2;
 const FORCING: f64 = 0.1;
 /// Relative residual the systems of steps with a larger λ are solved to.
@@ -47,8 +48,8 @@ pub(super) enum Moved {
 }
 
 impl Newton<'_> {
-    /// The parts of the residual that need no solve, for λ times `factor`. The product they take is shared with `offset`, whose image comes
-    /// second.
+    /// The parts of the residual that need no solve, for λ times `factor`. The product they take is
+    /// shared with `offset`, whose image comes second.
     pub(super) fn start(
         &mut self,
         point: &Point,
@@ -99,7 +100,8 @@ impl Newton<'_> {
         let preconditioner = preconditioner.as_ref();
         let decision_dim = self.problem.decision_dim();
         let system = System { operator: *operator, preconditioner, faces, ridge, decision_dim };
-        // K_FA d_A can make the right-hand side many times larger than the residual that the step is to remove.
+        // K_FA d_A can make the right-hand side many times larger than the residual that the step
+        // is to remove.
         let targets: Vec<f64> = system
             .norms(&rhs)
             .iter()

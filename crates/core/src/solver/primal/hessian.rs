@@ -1,9 +1,10 @@
 //! λI + Σ D_i ⊗ φ_iφ_iᵀ, kept up to date by the samples that changed their face, and its inverse.
 //!
-//! A block is the Gram matrix Σ_i ω_i φ_iφ_iᵀ of one entry of D: for boxes the n diagonal ones, each a system of its own, with ω one for samples
-//! strictly inside; for polyhedra all pairs of dimensions j ≥ l. ΦᵀΦ, of which all blocks are multiples while D_i = Θ⁻¹ for all samples, is
-//! formed once. From there, from the
-//! last step or from zero, a block is reached by adding and taking away rows; the fewest win.
+//! A block is the Gram matrix Σ_i ω_i φ_iφ_iᵀ of one entry of D: for boxes the n diagonal ones,
+//! each a system of its own, with ω one for samples strictly inside; for polyhedra all pairs of
+//! dimensions j ≥ l. ΦᵀΦ, of which all blocks are multiples while D_i = Θ⁻¹ for all samples, is
+//! formed once. From there, from the last step or from zero, a block is reached by adding and
+//! taking away rows; the fewest win.
 
 use crate::decision_set::{Face, Faces, SampleSets};
 use crate::error::Error;
@@ -186,8 +187,8 @@ impl Hessian {
         !matches!(self.faces, Some(Faces::Polyhedral(_)))
     }
 
-    /// Solves with λI + the matrix that `fill` writes. A larger ridge where rounding hides a tiny one still gives a direction that
-    /// descends, for the gradient is exact.
+    /// Solves with λI + the matrix that `fill` writes. A larger ridge where rounding hides a tiny
+    /// one still gives a direction that descends, for the gradient is exact.
     fn factorise(
         &self,
         size: usize,

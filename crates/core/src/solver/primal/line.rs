@@ -1,4 +1,5 @@
-//! How far to go along a direction δ of weights: the rule of `line_search` with P'(t) ∝ λ⟨V + tδ, δ⟩ + ⟨δΦᵀ, X(g + tδΦᵀ) − û⟩.
+//! How far to go along a direction δ of weights: the rule of `line_search` with P'(t) ∝ λ⟨V + tδ,
+//! δ⟩ + ⟨δΦᵀ, X(g + tδΦᵀ) − û⟩.
 
 use super::Point;
 use crate::decision_set::{Boxes, Polyhedra, SampleSets};
@@ -17,7 +18,8 @@ pub(super) struct Line<'a> {
     pub(super) image: &'a Array2<f64>,
 }
 
-/// The root of P' to this share of its start, for boxes and where every trial takes a quadratic program a sample.
+/// The root of P' to this share of its start, for boxes and where every trial takes a quadratic
+/// program a sample.
 const BOX_TOL: f64 = 1e-12;
 const COUPLED_TOL: f64 = 1e-4;
 

@@ -1,17 +1,21 @@
-//! Plain inverse optimization: explicit features, the semismooth Newton method in the weights themselves.
+//! Plain inverse optimization: explicit features, the semismooth Newton method in the weights
+//! themselves.
 //!
-//! Enters: a problem and the matrix Φ of features. Leaves: weights V = −θ_su with their certificate. With g_i = Vφ_i,
+//! Enters: a problem and the matrix Φ of features. Leaves: weights V = −θ_su with their
+//! certificate. With g_i = Vφ_i,
 //!
 //! ```text
 //! P(V) = k‖V‖²_F + (1/N) Σ ℓ_i(g_i),     (N/2)∇P = λV − Σ (û_i − X_i(g_i)) φ_iᵀ = λ(V − V_x),     x = X(g),  V_x = (û − x)Φ/λ.
 //! ```
 //!
-//! A Newton direction solves (λI + Σ D_i ⊗ φ_iφ_iᵀ) δ = −λ(V − V_x), with D_i = RRᵀ the derivative of X_i: for boxes one system of
-//! n_features unknowns a dimension, over the samples strictly inside their limits. A step passes over Φ twice, for the direction's
-//! image and for the gradient at its end; nothing of the size of Φ or of a kernel matrix is ever held. The gap of V and x is
+//! A Newton direction solves (λI + Σ D_i ⊗ φ_iφ_iᵀ) δ = −λ(V − V_x), with D_i = RRᵀ the derivative
+//! of X_i: for boxes one system of n_features unknowns a dimension, over the samples strictly
+//! inside their limits. A step passes over Φ twice, for the direction's image and for the gradient
+//! at its end; nothing of the size of Φ or of a kernel matrix is ever held. The gap of V and x is
 //! k‖V − V_x‖², the gradient in other units, so every step has its certificate for free.
 //!
-//! V is decision_dim × n_features here: a dimension is a contiguous vector, as in all of the solvers.
+//! V is decision_dim × n_features here: a dimension is a contiguous vector, as in all of the
+//! solvers.
 
 mod hessian;
 mod line;
@@ -62,11 +66,13 @@ impl PrimalSettings {
 const ROUNDING: f64 = 1e-14;
 /// Steps without progress before giving up.
 const PATIENCE: usize = 3;
-/// Arrays of decision_dim × n_samples numbers that are there at once, at most: decisions, two candidates' desired decisions, decisions
-/// and residuals, the direction's image, the point itself, and at the end responses, coefficients and prices.
+/// Arrays of decision_dim × n_samples numbers that are there at once, at most: decisions, two
+/// candidates' desired decisions, decisions and residuals, the direction's image, the point itself,
+/// and at the end responses, coefficients and prices.
 const ARRAYS: usize = 14;
 
-/// Faces of all samples that are there at once, at most: of the point, of two candidates, and of the Gram matrices.
+/// Faces of all samples that are there at once, at most: of the point, of two candidates, and of
+/// the Gram matrices.
 const FACES: u64 = 4;
 
 /// Bytes beside signals and decisions as they were loaded. `coupled`: the sets are not boxes.
@@ -78,7 +84,8 @@ pub fn bytes(n_samples: usize, decision_dim: usize, n_features: usize, coupled: 
         + Hessian::bytes(decision_dim, n_features, !coupled)
 }
 
-/// Minimises P over V to `settings.tol`. The coefficients of the outcome are those of its responses.
+/// Minimises P over V to `settings.tol`. The coefficients of the outcome are those of its
+/// responses.
 pub fn solve(
     problem: &Problem,
     design: &Design<'_>,
@@ -141,7 +148,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Whether there is any: the gap may rise for many steps while P falls, and at the end P stands still while the gap falls.
+    /// Whether there is any: the gap may rise for many steps while P falls, and at the end P stands
+    /// still while the gap falls.
     fn note(&mut self, point: &Point, c: &Certificate) -> bool {
         let falls = c.primal < self.lowest - ROUNDING * self.lowest.abs();
         let closes = c.gap < 0.5 * self.gap;
@@ -234,7 +242,8 @@ impl Primal<'_> {
         Ok(self.certificate_with(point, &vec![0.0; self.problem.n_samples()])?.0)
     }
 
-    /// The certificate, and the part of its relative gap that is a bound on rounding. Cost: a pass the first time.
+    /// The certificate, and the part of its relative gap that is a bound on rounding. Cost: a pass
+    /// the first time.
     fn certificate(&self, point: &Point) -> Result<(Certificate, f64), Error> {
         self.certificate_with(point, self.lengths.get_or_init(|| self.design.lengths()))
     }
@@ -297,7 +306,8 @@ impl Primal<'_> {
         Ok(Point { weights, desired, decided, own: point.own.clone() })
     }
 
-    /// Of two points that descend the one with the smaller gradient, dimension by dimension where these are separate. Cost: a pass.
+    /// Of two points that descend the one with the smaller gradient, dimension by dimension where
+    /// these are separate. Cost: a pass.
     fn better(&self, mut a: Point, b: Point) -> Result<Point, Error> {
         let n = self.problem.decision_dim();
         let residuals = [&a, &b].map(|point| self.residual(&point.decided.decisions));

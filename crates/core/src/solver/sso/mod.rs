@@ -1,10 +1,11 @@
 //! Sequential Selection Optimization: the paper's Algorithm 1 in the variables of (Q).
 //!
-//! Enters: a problem and an operator. Leaves: an outcome. Each iteration selects a block S of samples, solves (Q) in their
-//! responses exactly while all others stay fixed, by the Newton solver on K_SS, and passes the change on:
-//! g += K_{:,S}Δα_S. Since x stays feasible and α = (û − x)/λ throughout, the certificate (1/N)Σδ_i is there after every
-//! block for O(Nn). K_SS may be stored; K_{:,S} is streamed with the f64 kernel, so memory grows with N·n + p² at most.
-//! The book's chapter "SSO" derives the rules and their rates.
+//! Enters: a problem and an operator. Leaves: an outcome. Each iteration selects a block S of
+//! samples, solves (Q) in their responses exactly while all others stay fixed, by the Newton solver
+//! on K_SS, and passes the change on: g += K_{:,S}Δα_S. Since x stays feasible and α = (û − x)/λ
+//! throughout, the certificate (1/N)Σδ_i is there after every block for O(Nn). K_SS may be stored;
+//! K_{:,S} is streamed with the f64 kernel, so memory grows with N·n + p² at most. The book's
+//! chapter "SSO" derives the rules and their rates.
 
 mod selection;
 mod settings;
@@ -23,7 +24,8 @@ use ndarray::{Array2, Axis};
 use selection::Selector;
 use std::ops::Range;
 
-/// Share of the tolerance, and of the gap there is, that a block's own gap may keep: blocks are exact for all purposes.
+/// Share of the tolerance, and of the gap there is, that a block's own gap may keep: blocks are
+/// exact for all purposes.
 const BLOCK_TOL: f64 = 1e-4;
 /// Relative gaps below this are beyond f64.
 const LEAST_TOL: f64 = 1e-18;
@@ -86,8 +88,8 @@ impl Sso<'_> {
     /// Brings the starting point; false where it was interrupted.
     fn initialise(&mut self, checked: &Checked, clock: &mut Clock<'_>) -> Result<bool, Error> {
         match self.settings.init {
-            // Responses are the decisions themselves, moved into their set: there already. Where a decision is kept
-            // outside its set, α is not zero and g takes a product.
+            // Responses are the decisions themselves, moved into their set: there already. Where a
+            // decision is kept outside its set, α is not zero and g takes a product.
             Initialization::Expert => self.refresh()?,
             Initialization::Zero => {
                 let problem = self.problem;
@@ -187,7 +189,8 @@ impl Sso<'_> {
             if iteration >= self.settings.max_iterations {
                 break Status::MaxIterations;
             }
-            // The gap may rise for many blocks while the objective falls, and near the end falls when the objective no longer can.
+            // The gap may rise for many blocks while the objective falls, and near the end falls
+            // when the objective no longer can.
             let rounding = 4.0 * f64::EPSILON * objective.abs();
             let gap = bounds.gap;
             let falls = gap < best.0 || objective < best.1 - rounding;
@@ -236,8 +239,8 @@ impl Sso<'_> {
         });
     }
 
-    /// Solves a block and passes its change on; returns how many responses moved. None where it was interrupted: nothing has
-    /// changed then.
+    /// Solves a block and passes its change on; returns how many responses moved. None where it was
+    /// interrupted: nothing has changed then.
     fn improve(
         &mut self,
         samples: &[usize],
@@ -313,7 +316,8 @@ impl Sso<'_> {
         )?;
         self.entries += share * share * outcome.kernel_products as f64;
         let interrupted = matches!(outcome.status, Status::Interrupted);
-        // A block that stalls at the limit of f64 is as exact as it gets; it may only not make things worse.
+        // A block that stalls at the limit of f64 is as exact as it gets; it may only not make
+        // things worse.
         let c = outcome.certified.certificate;
         let worse = c.gap - c.rounding > before.total_gap();
         if interrupted {

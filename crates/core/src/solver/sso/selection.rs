@@ -6,8 +6,9 @@ use ndarray::Array2;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Share of a block that is chosen by its share of the gap. A quarter is the best of those tried: nothing greedy forgets what
-/// matters, everything greedy picks the complement of the last block over and over.
+/// Share of a block that is chosen by its share of the gap. A quarter is the best of those tried:
+/// nothing greedy forgets what matters, everything greedy picks the complement of the last block
+/// over and over.
 const GREEDY: f64 = 0.25;
 /// In the paper's rule, violations above this share of the largest count.
 const ABOVE: f64 = 0.1;
@@ -25,7 +26,8 @@ impl Selector {
         Self { rule, block, rng, next: 0 }
     }
 
-    /// The next block, in increasing order, and how many of it the rule chose; the others are random.
+    /// The next block, in increasing order, and how many of it the rule chose; the others are
+    /// random.
     pub(crate) fn select(
         &mut self,
         problem: &Problem,
@@ -82,8 +84,9 @@ impl Selector {
     }
 }
 
-/// Samples strictly inside their set with ‖Θx_i − g_i‖² above a tenth of the largest of all samples, held by a limit or not. The
-/// paper has Θ = I; inside its set x_i is optimal where the gradient Θx_i − g_i of its objective is zero.
+/// Samples strictly inside their set with ‖Θx_i − g_i‖² above a tenth of the largest of all
+/// samples, held by a limit or not. The paper has Θ = I; inside its set x_i is optimal where the
+/// gradient Θx_i − g_i of its objective is zero.
 fn candidates(problem: &Problem, responses: &Array2<f64>, desired: &Array2<f64>) -> Vec<usize> {
     let (n, dim) = (problem.n_samples(), problem.decision_dim());
     let pulls = problem.theta_times(responses);

@@ -20,8 +20,8 @@ pub enum Selection {
     /// A quarter by the largest share of the gap δ_i, the rest uniformly at random.
     #[default]
     Violation,
-    /// The paper's: at random among samples strictly inside their set [KIO 10] whose violation [KIO 12] exceeds a tenth of
-    /// the largest, filled up with the rest at random.
+    /// The paper's: at random among samples strictly inside their set [KIO 10] whose violation [KIO
+    /// 12] exceeds a tenth of the largest, filled up with the rest at random.
     Paper,
     /// One block after the other.
     Cyclic,
@@ -33,7 +33,8 @@ pub enum Selection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Initialization {
-    /// Parts of the data solved one after the other from the expert's decisions, each seeing those before.
+    /// Parts of the data solved one after the other from the expert's decisions, each seeing those
+    /// before.
     #[default]
     WarmUp,
     /// Parts solved independently and put together, as in the paper.
@@ -89,7 +90,8 @@ impl BlockSize {
         let wrong = |found: String| Error::Setting {
             name: "block",
             found: format!("{found} for {n_samples} samples"),
-            allowed: "a share above 0 and up to 1 with a decimal point (0.5), or a number of samples from 1 to all of them",
+            allowed: "a share above 0 and up to 1 with a decimal point (0.5), or a number of \
+                      samples from 1 to all of them",
         };
         match self {
             Self::Share(share) if share > 0.0 && share <= 1.0 => {

@@ -103,8 +103,8 @@ impl Columns {
         }
         if one_row {
             let detail = format!(
-                "`{key}` is both one row ({key}_<dimension>) and several ({key}_<row>_<dimension>); \
-                 keep one of them"
+                "`{key}` is both one row ({key}_<dimension>) and several \
+                 ({key}_<row>_<dimension>); keep one of them"
             );
             return Err(wrong(origin, detail));
         }

@@ -1,8 +1,8 @@
 //! Chunks of an HDF5 dataset, unpacked a block at a time.
 //!
-//! The usual filters, deflate and shuffle, are undone here, so that a chunk of any size takes little
-//! memory: the HDF5 crate would hold it packed, unpacked and put in order. Whatever else there is
-//! (other filters, chunks that were never written) is left to the crate, and paid for.
+//! The usual filters, deflate and shuffle, are undone here, so that a chunk of any size takes
+//! little memory: the HDF5 crate would hold it packed, unpacked and put in order. Whatever else
+//! there is (other filters, chunks that were never written) is left to the crate, and paid for.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -99,8 +99,8 @@ impl<'a> Chunks<'a> {
     ) -> Result<(), DataError> {
         let numbers = self.numbers;
         let failed = |error| origin.read_failed(&format!("array `{}`", numbers.key), error);
-        // A number's bytes lie far apart where they are shuffled: the chunk is unpacked whole if there
-        // is room for it, else once for each of them.
+        // A number's bytes lie far apart where they are shuffled: the chunk is unpacked whole if
+        // there is room for it, else once for each of them.
         let whole =
             self.shuffled && self.deflated && origin.meter.has_room(self.chunk_bytes() as u64);
         let scratch = if whole { self.chunk_bytes() as u64 } else { 0 };
@@ -171,7 +171,8 @@ impl<'a> Chunks<'a> {
     fn bytes(&self, chunk: &Chunk, whole: bool) -> std::io::Result<Box<dyn Read>> {
         let packed = |skip: u64| Section::new(&self.file, chunk.address, chunk.storage_size, skip);
         let size = self.numbers.dtype.size();
-        // What is left over at the end of a shuffled chunk would be in order; there is nothing left.
+        // What is left over at the end of a shuffled chunk would be in order; there is nothing
+        // left.
         let plane = self.chunk_bytes() / size;
         let inflated = || ZlibDecoder::new(BufReader::new(packed(0)));
         if !self.shuffled || size == 1 {
