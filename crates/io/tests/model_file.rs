@@ -133,9 +133,8 @@ fn a_plain_model_is_read_back_bit_for_bit() {
         let both = Model { weights: plain.weights.clone(), kernel, ..small() };
         for wrong in [wide, both] {
             let bytes = encode_model(&wrong, &settings()).unwrap();
-            assert!(
-                matches!(decode_model(&bytes), Err(Problem::Damaged(why)) if why.contains("weights"))
-            );
+            let refusal = decode_model(&bytes);
+            assert!(matches!(refusal, Err(Problem::Damaged(why)) if why.contains("weights")));
         }
     }
 }
@@ -459,7 +458,10 @@ fn number() -> impl Strategy<Value = f64> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 128, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default()
+        cases: 128,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
     })]
 
     #[test]
@@ -470,7 +472,9 @@ proptest! {
         gap in number(),
         limit in number(),
     ) {
-        let part = |values: &[f64]| Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap();
+        let part = |values: &[f64]| {
+            Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap()
+        };
         let mut original = model(
             part(&signals),
             part(&coefficients),
@@ -485,7 +489,8 @@ proptest! {
         prop_assert_eq!(&stored.settings, &settings());
         prop_assert_eq!(&stored.model, &original);
         // −0 = 0 to the comparison above, not to this one.
-        prop_assert!(encode_model(&stored.model, &settings()).unwrap() == std::fs::read(&path).unwrap());
+        let again = encode_model(&stored.model, &settings()).unwrap();
+        prop_assert!(again == std::fs::read(&path).unwrap());
         let _ = Predictor::new(&stored.model).unwrap();
     }
 }
