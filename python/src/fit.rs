@@ -40,7 +40,9 @@ pub struct Fit {
 
 /// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
-#[pyo3(signature = (signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None))]
+#[pyo3(signature = (
+    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None
+))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
     py: Python<'_>,

@@ -458,7 +458,10 @@ fn number() -> impl Strategy<Value = f64> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 128, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default()
+        cases: 128,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
     })]
 
     #[test]
@@ -469,7 +472,9 @@ proptest! {
         gap in number(),
         limit in number(),
     ) {
-        let part = |values: &[f64]| Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap();
+        let part = |values: &[f64]| {
+            Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap()
+        };
         let mut original = model(
             part(&signals),
             part(&coefficients),
@@ -484,7 +489,8 @@ proptest! {
         prop_assert_eq!(&stored.settings, &settings());
         prop_assert_eq!(&stored.model, &original);
         // −0 = 0 to the comparison above, not to this one.
-        prop_assert!(encode_model(&stored.model, &settings()).unwrap() == std::fs::read(&path).unwrap());
+        let again = encode_model(&stored.model, &settings()).unwrap();
+        prop_assert!(again == std::fs::read(&path).unwrap());
         let _ = Predictor::new(&stored.model).unwrap();
     }
 }

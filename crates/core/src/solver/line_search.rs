@@ -314,7 +314,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_step_is_the_minimiser_or_the_full_one(seed in 0.0..100.0_f64, n in 1_usize..60, ridge in 1e-3..1.0_f64) {
+        fn the_step_is_the_minimiser_or_the_full_one(
+            seed in 0.0..100.0_f64, n in 1_usize..60, ridge in 1e-3..1.0_f64
+        ) {
             // K = diagonal, so Kd is easy to make consistent.
             let wave = |phase: f64| -> Vec<f64> {
                 (0..n).map(|i| (i as f64 * 1.7 + phase).sin()).collect()
@@ -335,7 +337,9 @@ mod tests {
                 offset: None, ridge, slack: 0.0,
             };
             let clamp = |_: usize, g: f64| g.clamp(-0.5, 0.5);
-            let Ok(StepLength::At(t)) = line.search(Preference::Nearer, clamp) else { panic!("the residual always descends") };
+            let Ok(StepLength::At(t)) = line.search(Preference::Nearer, clamp) else {
+                panic!("the residual always descends")
+            };
             let (first, chosen) = (line.trial(0.0, clamp), line.trial(t, clamp));
             prop_assert!(chosen.loss <= first.loss);
             // Either the minimiser, or the full step with a smaller residual.

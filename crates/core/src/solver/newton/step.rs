@@ -1,9 +1,9 @@
 //! One Newton step: its system, its line search.
 //!
-//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is d = Rc
-//! + w/λ with (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the coordinates
-//! F strictly inside their limits, w is the residual of the rest, and the dimensions are separate
-//! systems.
+//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is
+//! d = Rc + w/λ with (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the
+//! coordinates F strictly inside their limits, w is the residual of the rest, and the dimensions
+//! are separate systems.
 
 use super::{Assembled, Newton, Point};
 use crate::decision_set::{Boxes, Polyhedra, SampleSets};
