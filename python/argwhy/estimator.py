@@ -387,7 +387,7 @@ class KernelInverseOptimizer(Parametrised):
 
     @property
     def coefficients_(self) -> NDArray[np.float64] | None:
-        """α of the samples that carry weight, n_support × decision_dim; None with ``primal=True``."""
+        """α of the samples that carry weight, one row each; None with ``primal=True``."""
         return self._fitted.coefficients
 
     @property
