@@ -144,8 +144,11 @@ unsafe fn matern<A: Arch, T: Vectors, const SMOOTH: bool, const V: usize>(values
     unsafe {
         let splat = |x: f64| T::On::<A>::splat(T::from_f64(x));
         let factor = splat(if SMOOTH { -10.0 } else { -6.0 });
+        // Further away 2ˣ is the smallest there is, and the polynomial must not lift it.
+        let far = splat(1e6);
         let squared: [Vector<A, T>; V] = std::array::from_fn(|v| {
-            T::On::<A>::mul(T::On::<A>::load(values.add(v * lanes)), factor)
+            let squared = T::On::<A>::mul(T::On::<A>::load(values.add(v * lanes)), factor);
+            T::On::<A>::min(squared, far)
         });
         let t = squared.map(|x| T::On::<A>::sqrt(x));
         let decay = exp2_of::<A, T, V>(t.map(|t| T::On::<A>::mul(t, splat(-LOG2_E))));

@@ -41,9 +41,17 @@ pub(crate) struct Rounded {
     pub(crate) single_will_do: bool,
 }
 
+/// What kernel values may be off by before differences are taken.
+#[derive(Clone, Copy)]
+pub(crate) enum Accuracy {
+    /// On average: what a certificate needs, which knows each sample's own.
+    Mean(f64),
+    /// Of every sample: what decisions need.
+    Worst(f64),
+}
+
 impl Rounded {
-    /// `accuracy`: what a kernel value may be off by on average before differences are taken.
-    pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: f64) -> Self {
+    pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: Accuracy) -> Self {
         let of = |recipe: &Recipe| -> Vec<Entry> {
             let features = features.as_standard_layout();
             let rows = features.as_slice().expect("in standard layout");
@@ -54,14 +62,15 @@ impl Rounded {
             entries.resize_with(features.nrows(), || recipe.root.entry(&recipe.leaves, &[]));
             entries
         };
-        let mean = |entries: &[Entry]| {
-            UNIT * entries.iter().map(|e| e.squared).sum::<f64>() / entries.len().max(1) as f64
-        };
         let fast = of(recipe);
         let norm = fast.iter().map(|e| e.norm).sum::<f64>() / fast.len().max(1) as f64;
         let in_range = |e: &Entry| e.norm <= SINGLE_RANGE && e.diagonal <= SINGLE_RANGE;
         let single_will_do = norm <= SINGLE_NORM && fast.iter().all(in_range);
-        let enough = mean(&fast) <= accuracy;
+        let units = fast.iter().map(|e| e.squared);
+        let enough = match accuracy {
+            Accuracy::Mean(limit) => UNIT * units.sum::<f64>() / fast.len().max(1) as f64 <= limit,
+            Accuracy::Worst(limit) => units.map(|squared| UNIT * squared).all(|e| e <= limit),
+        };
         let (recipe, entries) = if enough {
             (recipe.clone(), fast)
         } else {
@@ -183,7 +192,8 @@ mod tests {
     use ndarray::Array2;
 
     fn rounded(kernel: &Kernel, features: &Array2<f64>, accuracy: f64) -> Rounded {
-        Rounded::new(&Recipe::new(kernel, features.view()), features.view(), accuracy)
+        let recipe = Recipe::new(kernel, features.view());
+        Rounded::new(&recipe, features.view(), Accuracy::Mean(accuracy))
     }
 
     fn mean_square(rounded: &Rounded) -> f64 {

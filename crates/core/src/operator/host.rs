@@ -5,7 +5,7 @@ use super::tiles::Tiles;
 use super::{KernelOperator, ORDINARY_ACCURACY};
 use crate::error::Error;
 use crate::kernel::recipe::Recipe;
-use crate::kernel::rounding::Rounded;
+use crate::kernel::rounding::{Accuracy, Rounded};
 use crate::kernel::samples::Samples;
 use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
@@ -98,7 +98,7 @@ impl HostOperator {
                           products, and their sums with weights of at most 1 in all",
             });
         }
-        let rounded = Rounded::new(&recipe, features, accuracy);
+        let rounded = Rounded::new(&recipe, features, Accuracy::Mean(accuracy));
         let envelope = rounded.envelope(Tiles::<f64>::longest_sum(features.nrows()));
         let Rounded { recipe: exact, single_will_do, .. } = rounded;
         let double = |kind| Self {
