@@ -139,8 +139,8 @@ def arrays(c: Configuration) -> dict[str, np.ndarray]:
         matrix = rng.standard_normal(shape).astype(np.float32)
         used = np.einsum("nmj,nj->nm", np.broadcast_to(matrix, (c.n, m, c.decision_dim)), decisions)
         found["M"] = matrix
-        # Some limits hold.
-        found["W"] = (used + np.maximum(0, rng.standard_normal((c.n, m)) + 0.5) + 1e-6).astype(np.float32)
+        # Some limits hold, but for what a csv file rounds away.
+        found["W"] = (used + np.maximum(0, rng.standard_normal((c.n, m)) + 0.5) + 1e-5).astype(np.float32)
     return found
 
 
