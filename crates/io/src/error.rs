@@ -1,5 +1,6 @@
 //! What can be wrong with a data file, in words a user can act on.
 
+use argwhy_core::dataset::Half;
 use argwhy_core::wording::Spelling;
 use std::fmt;
 use std::io;
@@ -260,14 +261,12 @@ pub enum DataError {
         found: Vec<String>,
     },
     /// A matrix without its bound, or a bound without its matrix.
-    #[error(fmt = half)]
+    #[error(fmt = half_given)]
     Half {
         /// The file.
         path: PathBuf,
-        /// What is there.
-        has: &'static str,
-        /// What is missing.
-        lacks: &'static str,
+        /// What is there, and what is missing.
+        half: Half,
     },
     /// A matrix in the data and in a file of its own.
     #[error(
@@ -579,15 +578,10 @@ fn constraints_absent(path: &Path, found: &[String], f: &mut fmt::Formatter<'_>)
     )
 }
 
-fn half(
-    path: &Path,
-    has: &&'static str,
-    lacks: &&'static str,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let both = if has.contains("eq") { "M_eq·u = W_eq" } else { "M·u ≤ W" };
-    write!(f, "`{}` has `{has}` but no `{lacks}`; {both} needs both", path.display())?;
-    let option = match *lacks {
+fn half_given(path: &Path, half: &Half, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Half { has, lacks, rule } = *half;
+    write!(f, "`{}` has `{has}` but no `{lacks}`; {rule} needs both", path.display())?;
+    let option = match lacks {
         "M" => "matrix",
         "M_eq" => "matrix_eq",
         _ => return Ok(()),
