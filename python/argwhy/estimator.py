@@ -386,18 +386,18 @@ class KernelInverseOptimizer(Parametrised):
         return Certificate(**self._fitted.record["certificate"])
 
     @property
-    def coefficients_(self) -> NDArray[np.float64]:
-        """α of the samples that carry weight, n_support × decision_dim."""
+    def coefficients_(self) -> NDArray[np.float64] | None:
+        """α of the samples that carry weight, one row each; None with ``primal=True``."""
         return self._fitted.coefficients
 
     @property
-    def support_(self) -> NDArray[np.int64]:
-        """The rows of the data they belong to."""
+    def support_(self) -> NDArray[np.int64] | None:
+        """The rows of the data they belong to; None with ``primal=True``."""
         return self._fitted.support_rows
 
     @property
-    def support_signals_(self) -> NDArray[np.float64]:
-        """Their signals."""
+    def support_signals_(self) -> NDArray[np.float64] | None:
+        """Their signals; None with ``primal=True``."""
         return self._fitted.support_signals
 
     @property
@@ -421,8 +421,11 @@ class KernelInverseOptimizer(Parametrised):
         return self._fitted.weight_names
 
     @property
-    def prices_(self) -> dict[str, Any]:
-        """What the limits of the training samples cost, as :meth:`prices` gives them."""
+    def prices_(self) -> dict[str, Any] | None:
+        """What the limits of the training samples cost, as :meth:`prices` gives them.
+
+        None with ``primal=True``, which keeps no samples.
+        """
         return self._fitted.training_prices
 
     @property

@@ -215,7 +215,7 @@ impl Primal<'_> {
             rescued_decisions: self.rescued,
             seconds: clock.seconds(),
         };
-        Ok(Outcome { weights: Some(weights), ..Outcome::new(certified, status, effort) })
+        Ok(Outcome { feature_weights: Some(weights), ..Outcome::new(certified, status, effort) })
     }
 
     /// Everything about V, from the definitions. Cost: two passes.
