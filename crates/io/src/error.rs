@@ -1,5 +1,6 @@
 //! What can be wrong with a data file, in words a user can act on.
 
+use crate::data::data_endings;
 use argwhy_core::dataset::Half;
 use argwhy_core::wording::Spelling;
 use std::fmt;
@@ -42,8 +43,8 @@ pub enum DataError {
     /// Neither the ending nor the first bytes name a format.
     #[error(
         "cannot tell the format of `{}`: it starts with {seen}; \
-         give a file ending in .npz, .npy, .csv, .tsv, .hdf5 or .h5",
-        path.display()
+         give a file ending in {}",
+        path.display(), readable_endings()
     )]
     UnknownFormat {
         /// The file.
@@ -588,6 +589,13 @@ fn half_given(path: &Path, half: &Half, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     };
     let from_file = Spelling::of(f).with_value(option, "FILE");
     write!(f, " (a matrix for all rows can come from {from_file})")
+}
+
+/// `.npz, .npy or .csv`.
+fn readable_endings() -> String {
+    let mut endings: Vec<String> = data_endings().map(|ending| format!(".{ending}")).collect();
+    let last = endings.pop().unwrap_or_default();
+    format!("{} or {last}", endings.join(", "))
 }
 
 /// At most this many names are listed; a csv file may have thousands of columns.

@@ -68,9 +68,9 @@ mod tests {
         assert_eq!(shifted([2.0, 0.0, 0.0, 1.0], 0.5, growth), (Some(0.5), 1));
         assert_eq!(shifted(indefinite, 0.2, Growth { most: 5.0, ..growth }), (Some(2.0), 2));
         assert_eq!(shifted(indefinite, 0.2, growth), (None, 1));
-        // From nothing: 0, 0.001, 0.01, 0.1, 1, 10.
-        let (found, tries) = shifted(indefinite, 0.0, Growth { most: 20.0, ..growth });
-        assert!(found.is_some_and(|shift| (shift - 10.0).abs() < 1e-12) && tries == 6);
+        // From nothing: 0, 0.002, 0.02, 0.2, 2.
+        let (found, tries) = shifted(indefinite, 0.0, Growth { least: 2e-3, most: 5.0, ..growth });
+        assert!(found.is_some_and(|shift| (shift - 2.0).abs() < 1e-12) && tries == 5);
         let (found, _) = shifted([f64::NAN, 0.0, 0.0, 1.0], 1.0, Growth { most: 1e9, ..growth });
         assert_eq!(found, None);
     }

@@ -43,7 +43,7 @@ impl SharedMatrix {
             Format::Csv => csv::load_table(path, b',', (key, beside), meter)?,
             Format::Tsv => csv::load_table(path, b'\t', (key, beside), meter)?,
             Format::Npy => (from_npy(path, key, meter)?, None),
-            Format::Npz | Format::Hdf5 | Format::Folder => {
+            _ => {
                 return Err(DataError::Unsupported {
                     path: path.to_path_buf(),
                     detail: format!(
