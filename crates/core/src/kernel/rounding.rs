@@ -20,7 +20,6 @@ use super::recipe::{Leaf, Node, Operation, Recipe};
 use super::tile::Pairing;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
-use std::f64::consts::LN_2;
 
 /// Half the distance between 1 and the next f64.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -143,23 +142,13 @@ impl Node {
     }
 }
 
-/// dκ/dx at most, and |x| dκ/dx at most, for what comes before the last step of a simple kernel.
-fn steepness(finish: Finish) -> (f64, f64) {
-    match finish {
-        Finish::Exp2 => (LN_2, 0.37),
-        Finish::Matern32 => (3.0, 0.3),
-        Finish::Matern52 => (10.0 / 6.0, 0.3),
-        Finish::Identity | Finish::Power { .. } => (1.0, 1.0),
-    }
-}
-
 /// What a kernel of −½‖a − b‖² = aᵀb − h_a − h_b is off by, for samples of ½‖z‖² = `half`.
 pub(super) fn distance_units(finish: Finish, n_features: usize, half: f64) -> f64 {
     UNIT * distance_squared(finish, n_features as f64, half)
 }
 
 fn distance_squared(finish: Finish, d: f64, half: f64) -> f64 {
-    5.0 * steepness(finish).0 * (2.0 * d + 22.0) * (1.0 + half) + FINISH
+    5.0 * finish.steepness().0 * (2.0 * d + 22.0) * (1.0 + half) + FINISH
 }
 
 impl Packing {
@@ -167,7 +156,7 @@ impl Packing {
         let d = row.len() as f64;
         let half: f64 = 0.5 * self.packed(row).map(|z| z * z).sum::<f64>();
         let length = || self.packed(row).map(f64::abs).sum::<f64>();
-        let (slope, reach) = steepness(self.finish());
+        let (slope, reach) = self.finish().steepness();
         let (diagonal, squared) = match self.pairing() {
             Pairing::Squared => (1.0, distance_squared(self.finish(), d, half)),
             Pairing::Absolute => (1.0, 2.0 * slope * 5.0 * (1.0 + length()) + reach * d + FINISH),

@@ -68,9 +68,6 @@ pub struct Certified {
     pub desired: Array2<f64>,
     /// The proof.
     pub certificate: Certificate,
-    /// The part of the relative gap that is a bound on rounding: what no further step will take
-    /// away.
-    pub relative_rounding: f64,
 }
 
 /// What rounding may have taken off the gap, and how far P and D may be off, group by group, beside
@@ -108,8 +105,8 @@ impl Problem {
             &snapped,
         )?;
         let objective = self.objective(&responses, &coefficients, &desired);
-        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
-        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+        let certificate = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate })
     }
 
     /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by
@@ -164,8 +161,8 @@ impl Problem {
         let values = Values::below(primal, gap);
         // (Q) belongs to the responses.
         let objective = certified.certificate.objective;
-        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
-        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+        let certificate = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate })
     }
 
     /// What the last places of responses may be worth where general rows hold them: those that
@@ -227,7 +224,7 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Decided,
         (lengths, chain): (&[f64], usize),
-    ) -> Result<(Certificate, f64), Error> {
+    ) -> Result<Certificate, Error> {
         let k = self.regularization;
         let y = &decided.decisions;
         let rows = |a: &Array2<f64>| -> Vec<f64> {
@@ -363,14 +360,13 @@ impl Problem {
         Rounding { gap, doubt, programs }
     }
 
-    /// A certificate of values and of what rounding may have done to them, and the relative size of
-    /// the latter.
+    /// A certificate of values and of what rounding may have done to them.
     fn assemble(
         &self,
         objective: f64,
         mut values: Values,
         mut rounding: Rounding,
-    ) -> Result<(Certificate, f64), Error> {
+    ) -> Result<Certificate, Error> {
         values.doubt = std::mem::take(&mut rounding.doubt);
         if !self.sets.is_separate() {
             // What small programs find is right to last places: nothing below P's own is claimed.
@@ -389,22 +385,14 @@ impl Problem {
         // Where rounding is most of the gap it may be visible in P itself: what is reported
         // encloses the optimum all the same.
         let scales = self.scales(&values)?;
-        let (bound, relative_rounding) =
-            (rounding.gap.iter().sum::<f64>(), relative(&rounding.gap, &scales));
+        let bound = rounding.gap.iter().sum::<f64>();
         let doubt: f64 = values.doubt.iter().sum();
-        let visible = (2.0 * bound >= gap && relative_rounding > VISIBLE)
+        let visible = (2.0 * bound >= gap && relative(&rounding.gap, &scales) > VISIBLE)
             || relative(&values.doubt, &scales) > CLEAR
             || doubt > CLEAR * primal.abs();
         let doubt = if visible { doubt } else { 0.0 } + rounding.programs;
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
-        let certificate = Certificate {
-            objective,
-            primal,
-            dual,
-            gap,
-            relative_gap: relative(&values.gap, &scales),
-            rounding: bound,
-        };
-        Ok((certificate, relative_rounding))
+        let relative_gap = relative(&values.gap, &scales);
+        Ok(Certificate { objective, primal, dual, gap, relative_gap, rounding: bound })
     }
 }
