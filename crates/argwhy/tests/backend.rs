@@ -426,7 +426,8 @@ fn data_is_loaded_by_the_plan_of_the_backend_that_will_fit_it() {
     let mut text = format!("{},decisions_0\n", names.join(","));
     for i in 0..3000 {
         let numbers: Vec<String> = (0..21).map(|j| format!("{:.3}", wave(i, j))).collect();
-        text += &format!("{}\n", numbers.join(","));
+        text.push_str(&numbers.join(","));
+        text.push('\n');
     }
     std::fs::write(&path, text).unwrap();
     let load = |memory: &str, backend: Arc<dyn Backend>| {
