@@ -75,7 +75,7 @@ pub enum Method {
     /// Coefficients of samples, with their kernel matrix.
     Kernel(KernelPlan),
     /// Weights of features: there are no kernel values, and no preconditioner.
-    Plain,
+    Primal,
 }
 
 /// How the kernel matrix is held and its systems are solved.
@@ -111,7 +111,7 @@ impl Plan {
     pub fn summary(&self) -> String {
         let sizes = &self.sizes;
         let (way, hint) = match &self.method {
-            Method::Plain => ("weights of features, no kernel".to_owned(), String::new()),
+            Method::Primal => ("weights of features, no kernel".to_owned(), String::new()),
             Method::Kernel(plan) => (plan.summary(), plan.hint()),
         };
         format!(
@@ -130,7 +130,7 @@ impl Plan {
     pub fn kernel(&self) -> Option<&KernelPlan> {
         match &self.method {
             Method::Kernel(plan) => Some(plan),
-            Method::Plain => None,
+            Method::Primal => None,
         }
     }
 }

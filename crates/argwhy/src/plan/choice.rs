@@ -82,7 +82,7 @@ impl Plan {
             });
         }
         let seconds = plain_seconds(sizes, n_weights);
-        Ok(Self { sizes, method: Method::Plain, memory_bytes, limit_bytes, seconds })
+        Ok(Self { sizes, method: Method::Primal, memory_bytes, limit_bytes, seconds })
     }
 }
 

@@ -94,7 +94,7 @@ fn the_primal_grows_with_samples_not_with_their_square() {
         ..with(memory, OperatorChoice::Auto)
     };
     let plan = Plan::primal(&settings("2GiB"), sizes(1_000_000)).unwrap();
-    assert!(plan.method == Method::Plain && plan.memory_bytes < 1 << 30, "{plan:?}");
+    assert!(plan.method == Method::Primal && plan.memory_bytes < 1 << 30, "{plan:?}");
     let coupled = Sizes { coupled: true, ..sizes(20_000) };
     let Err(Error::Memory { least, .. }) = Plan::primal(&settings("1MiB"), coupled) else {
         panic!("1 MiB is not enough")
@@ -137,7 +137,7 @@ fn a_plain_plan_is_no_kernel_plan_with_zeros() {
     let settings =
         FitSettings { kernel: "linear".parse().unwrap(), primal: true, ..FitSettings::default() };
     let plain = serde_json::to_value(Plan::primal(&settings, sizes(1000)).unwrap()).unwrap();
-    assert_eq!(plain["method"], "plain");
+    assert_eq!(plain["method"], "primal");
     assert!(plain.get("max_rank").is_none() && plain.get("operator").is_none(), "{plain}");
     let settings = FitSettings::default();
     let kernel = serde_json::to_value(planned(&settings, sizes(1000)).unwrap()).unwrap();

@@ -147,7 +147,7 @@ impl Predictor {
             sets
         } else {
             // Unless Θ = I the dimensions of a box are coupled.
-            SampleSets::Polyhedra(sets.into_polyhedra())
+            sets.coupled()
         })
     }
 

@@ -189,8 +189,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
         if self.sets.is_separate() {
-            let sets = Arc::unwrap_or_clone(self.sets);
-            self.sets = Arc::new(SampleSets::Polyhedra(sets.into_polyhedra()));
+            self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
         }
         self
     }

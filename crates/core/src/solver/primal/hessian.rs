@@ -6,7 +6,7 @@
 //! formed once. From there, from the last step or from zero, a block is reached by adding and
 //! taking away rows; the fewest win.
 
-use crate::decision_set::{Face, Faces, SampleSets};
+use crate::decision_set::{Face, Faces};
 use crate::error::Error;
 use crate::features::Design;
 use crate::linalg::dense::{cholesky, cholesky_on_all_cores, cholesky_solve};
@@ -44,7 +44,7 @@ const GROWTH: Growth = Growth { times: 100.0, least: f64::EPSILON, most: 1e-3 };
 impl Hessian {
     pub(super) fn new(design: &Design<'_>, problem: &Problem) -> Self {
         let (n, d) = (problem.decision_dim(), design.n_features());
-        let separate = matches!(problem.sets(), SampleSets::Boxes(_));
+        let separate = problem.sets().is_separate();
         let mut whole = [vec![0.0; d * d]];
         design.add_grams(&mut whole, |_, weights| weights[0] = 1.0);
         let [whole] = whole;
