@@ -77,6 +77,16 @@ impl Pipeline {
         self
     }
 
+    /// What it fits by.
+    pub fn settings(&self) -> &FitSettings {
+        &self.settings
+    }
+
+    /// Where its kernel values are.
+    pub fn backend(&self) -> &dyn Backend {
+        self.backend.as_ref()
+    }
+
     /// Fits on all rows.
     pub fn fit(&self, data: &Dataset) -> Result<Fit, Error> {
         let all = 0..data.n_samples();
