@@ -27,7 +27,7 @@ impl Pipeline {
             let plan = if settings.primal {
                 Plan::primal(settings, sizes)
             } else {
-                Plan::new(settings, sizes, self.backend())
+                Plan::new(settings, sizes, &WithTrends(self.backend()))
             };
             match plan {
                 // What else is wrong is told once the data is known.

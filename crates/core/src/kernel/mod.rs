@@ -17,6 +17,7 @@ pub(crate) mod recipe;
 pub(crate) mod rounding;
 pub(crate) mod samples;
 pub(crate) mod tile;
+pub(crate) mod trend;
 
 pub(crate) use check::{check, clearly_negative};
 pub use custom::CustomKernel;

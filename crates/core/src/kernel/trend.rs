@@ -29,9 +29,22 @@ impl Trend {
         scaled
     }
 
-    /// κ of two samples by these features.
-    pub(crate) fn value(&self, a: &[f64], b: &[f64]) -> f64 {
-        self.slope * a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() + self.level
+    /// The law that coefficients (n × decision_dim) of samples with these features stand for: a row
+    /// a feature, and a last one for the level.
+    pub(crate) fn law(&self, features: ArrayView2<'_, f64>, alpha: &Array2<f64>) -> Array2<f64> {
+        let d = features.ncols();
+        let mut law = Array2::zeros((d + 1, alpha.ncols()));
+        for (z, a) in features.rows().into_iter().zip(alpha.rows()) {
+            for (k, z) in z.iter().chain([&1.0]).enumerate() {
+                law.row_mut(k).scaled_add(*z, &a);
+            }
+        }
+        for k in 0..d {
+            let scale = self.length_scales.as_ref().map_or(1.0, |scales| scales[k] * scales[k]);
+            law.row_mut(k).mapv_inplace(|v| v * self.slope / scale);
+        }
+        law.row_mut(d).mapv_inplace(|v| v * self.level);
+        law
     }
 
     fn add(&mut self, kernel: &Kernel, weight: f64) -> bool {
@@ -110,7 +123,7 @@ mod tests {
         for kernel in cases {
             let (rest, trend) = kernel.split_trend().expect("it has both");
             let z = trend.features(ndarray::array![[1.0, -2.0, 0.5], [0.3, 0.7, -1.1]].view());
-            let own = trend.value(&z.row(0).to_vec(), &z.row(1).to_vec());
+            let own = trend.slope * z.row(0).dot(&z.row(1)) + trend.level;
             assert!((rest.evaluate(&a, &b) + own - kernel.evaluate(&a, &b)).abs() < 1e-14);
         }
         for whole in [rbf.clone(), affine.clone(), sum(vec![rbf.clone(), rbf]), sum(vec![affine])] {
