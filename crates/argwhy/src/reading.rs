@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::plan::{Plan, Sizes, process_bytes};
 use crate::settings::{FitSettings, ThetaChoice};
+use argwhy_core::backend::WithTrends;
 use argwhy_io::{Budget, DataRequest, Loaded, RowRanges, Survey, load_if};
 use std::path::Path;
 

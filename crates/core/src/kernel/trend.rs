@@ -50,6 +50,7 @@ impl Trend {
     fn add(&mut self, kernel: &Kernel, weight: f64) -> bool {
         match kernel {
             Kernel::Linear => self.slope += weight,
+            Kernel::Constant => self.level += weight,
             Kernel::Polynomial { degree: 1, gamma, offset } => {
                 self.slope += weight * gamma;
                 self.level += weight * offset;
@@ -62,6 +63,13 @@ impl Trend {
 }
 
 impl Kernel {
+    /// What is left of a sum without its constant and linear terms, which no product computes pair
+    /// by pair; itself where there are none, or nothing else.
+    #[must_use]
+    pub fn without_trend(&self) -> Self {
+        self.split_trend().map_or_else(|| self.clone(), |(rest, _)| rest)
+    }
+
     /// A sum taken apart into its trend and the rest; none where it has no such parts, or no others.
     pub(crate) fn split_trend(&self) -> Option<(Self, Trend)> {
         match self {
@@ -112,6 +120,7 @@ mod tests {
         let scales = vec![2.0, 0.5, 3.0];
         let cases = [
             sum(vec![rbf.clone(), Kernel::Linear]),
+            sum(vec![Kernel::Constant, rbf.clone(), scaled(0.2, Kernel::Constant)]),
             sum(vec![scaled(0.1, affine.clone()), rbf.clone(), scaled(0.3, Kernel::Linear)]),
             sum(vec![rbf.clone(), Kernel::Laplace { gamma: 0.2 }, affine.clone()]),
             Kernel::Anisotropic {
