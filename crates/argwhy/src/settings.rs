@@ -308,7 +308,8 @@ impl FitSettings {
             return setting(
                 "trend",
                 "given, together with an intercept",
-                "none: the intercept is the linear kernel's trend; leave out {intercept} or {trend}",
+                "none: the intercept is the linear kernel's trend; leave out {intercept} or \
+                 {trend}",
             );
         }
         if !self.primal {
@@ -453,8 +454,8 @@ impl FitSettings {
     }
 
     /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose
-    /// values have no bound, a trend aside, and not for a regularization close to what rounding adds to kernel
-    /// values as large as theirs.
+    /// values have no bound, a trend aside, and not for a regularization close to what rounding
+    /// adds to kernel values as large as theirs.
     pub fn working_precision(&self) -> Precision {
         let bound = self.unchecked_kernel(1).without_trend().bound();
         let resolved = bound.is_some_and(|bound| self.regularization >= F32_RESOLVES * bound);

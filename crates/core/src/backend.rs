@@ -101,8 +101,8 @@ pub trait Backend: Debug + Send + Sync {
     }
 }
 
-/// A backend as a fit uses it: kernels with a trend are taken apart, the backend holds what is left,
-/// and the trend is added here, from d + 1 numbers a sample.
+/// A backend as a fit uses it: kernels with a trend are taken apart, the backend holds what is
+/// left, and the trend is added here, from d + 1 numbers a sample.
 #[derive(Debug)]
 pub struct WithTrends<'a>(pub &'a dyn Backend);
 

@@ -1,8 +1,8 @@
 //! The part of a kernel that is an inner product of few numbers: w aᵀb + c beside a kernel of
 //! distances.
 //!
-//! In a sum such a part is not computed pair by pair: its matrix is w ZZᵀ + c 11ᵀ, of rank d + 1, and
-//! what it adds to a product or to a decision costs d numbers a sample instead of N.
+//! In a sum such a part is not computed pair by pair: its matrix is w ZZᵀ + c 11ᵀ, of rank d + 1,
+//! and what it adds to a product or to a decision costs d numbers a sample instead of N.
 
 use super::Kernel;
 use ndarray::{Array2, ArrayView2};
@@ -70,7 +70,8 @@ impl Kernel {
         self.split_trend().map_or_else(|| self.clone(), |(rest, _)| rest)
     }
 
-    /// A sum taken apart into its trend and the rest; none where it has no such parts, or no others.
+    /// A sum taken apart into its trend and the rest; none where it has no such parts, or no
+    /// others.
     pub(crate) fn split_trend(&self) -> Option<(Self, Trend)> {
         match self {
             Self::Sum { terms } => {

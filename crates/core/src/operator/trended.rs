@@ -145,8 +145,8 @@ impl KernelOperator for Trended {
         Ok(diagonal)
     }
 
-    /// A product of inner products is off by units of w‖z_i‖‖z_j‖ + c for every addition on its way,
-    /// and both bounds together are one of the same shape.
+    /// A product of inner products is off by units of w‖z_i‖‖z_j‖ + c for every addition on its
+    /// way, and both bounds together are one of the same shape.
     fn rounding(&self) -> Result<Vec<f64>, Error> {
         let mut rounding = self.operator().rounding()?;
         let (n, d) = self.trend.features.dim();
