@@ -107,7 +107,7 @@ def _desired(graph: _Graph, model: Model) -> str:
         g = graph.node("MatMul", [features, graph.constant(model.weights[:n_features])])
         intercept = model.weights[n_features:]
         return graph.node("Add", [g, graph.constant(intercept)]) if len(intercept) else g
-    if model.n_support == 0:
+    if model.support_signals is None or model.coefficients is None or model.n_support == 0:
         nothing = np.zeros((len(model.feature_names), model.decision_dim))
         return graph.node("MatMul", [features, graph.constant(nothing)])
     support = model.transform(model.support_signals)
