@@ -75,8 +75,9 @@ __device__ __forceinline__ void multiply(double (&d)[2], double a, double b) {
 
 // partials[strip][row][c], as `exact_product` in exact.cu has them, without the linear part.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-exact_tensor(const double* centred, const double* norms, const double* v, double* partials, u64 n_samples,
-             int pitch, int n_columns, int first, int width, u64 strip_columns,
+exact_tensor(const double* row_centred, const double* row_norms, u64 n_rows, const double* centred,
+             const double* norms, u64 n_samples, const double* v, double* partials, int pitch, int n_columns,
+             int first, int width, u64 strip_columns, int same, // whether rows and columns are the same samples
              const __grid_constant__ Terms terms) {
     extern __shared__ __align__(128) double shared[];
     double* v_tile = shared + 2 * STAGE; // [COLUMNS][WIDTH]
@@ -94,15 +95,18 @@ exact_tensor(const double* centred, const double* norms, const double* v, double
             double* stage = shared + (step & 1) * STAGE;
             for (int unit = thread; unit < (ROWS + COLUMNS) * (CHUNK / 2); unit += THREADS) {
                 const int r = unit / (CHUNK / 2), k = unit % (CHUNK / 2) * 2;
-                const u64 row = r < ROWS ? first_row + r : column + r - ROWS;
-                copy16((u32)__cvta_generic_to_shared(stage + r * PITCH + k), centred + row * pitch + k0 + k);
+                const double* from = r < ROWS ? row_centred + (first_row + r) * pitch
+                                              : centred + (column + r - ROWS) * pitch;
+                copy16((u32)__cvta_generic_to_shared(stage + r * PITCH + k), from + k0 + k);
             }
         }
         asm volatile("cp.async.commit_group;");
     };
 
     const u64 row0 = first_row + warp * 16 + g;
-    const double norm[2] = {norms[row0], norms[row0 + 8]};
+    // A sample is at distance zero from itself, whatever rounding says.
+    const u64 twin = same ? row0 : ~0ull - 8;
+    const double norm[2] = {row_norms[row0], row_norms[row0 + 8]};
     double sums[2][WIDTH] = {};
     prefetch(0);
     for (int tile = 0, step = 0; tile < tiles; tile++) {
@@ -137,11 +141,10 @@ exact_tensor(const double* centred, const double* norms, const double* v, double
         for (int n = 0; n < 8; n++) {
             const u64 j = column + n * 8 + 2 * t;
             const double2 other = *(const double2*)(norms + j);
-            // A sample is at distance zero from itself, whatever rounding says.
-            double s00 = row0 == j ? 0.0 : norm[0] + other.x - 2.0 * x[0][n][0];
-            double s01 = row0 == j + 1 ? 0.0 : norm[0] + other.y - 2.0 * x[0][n][1];
-            double s10 = row0 + 8 == j ? 0.0 : norm[1] + other.x - 2.0 * x[1][n][0];
-            double s11 = row0 + 8 == j + 1 ? 0.0 : norm[1] + other.y - 2.0 * x[1][n][1];
+            double s00 = twin == j ? 0.0 : norm[0] + other.x - 2.0 * x[0][n][0];
+            double s01 = twin == j + 1 ? 0.0 : norm[0] + other.y - 2.0 * x[0][n][1];
+            double s10 = twin + 8 == j ? 0.0 : norm[1] + other.x - 2.0 * x[1][n][0];
+            double s11 = twin + 8 == j + 1 ? 0.0 : norm[1] + other.y - 2.0 * x[1][n][1];
             const double4 k = kernel_values(&terms, s00, s01, s10, s11);
 #pragma unroll
             for (int c = 0; c < WIDTH; c++) {
@@ -160,7 +163,7 @@ exact_tensor(const double* centred, const double* norms, const double* v, double
             sum += __shfl_xor_sync(0xffffffffu, sum, 1);
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
             const u64 row = row0 + 8 * r;
-            if (t == 0 && row < n_samples && c < width)
-                partials[((u64)blockIdx.y * n_samples + row) * width + c] = sum;
+            if (t == 0 && row < n_rows && c < width)
+                partials[((u64)blockIdx.y * n_rows + row) * width + c] = sum;
         }
 }
