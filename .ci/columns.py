@@ -17,7 +17,7 @@ WIDTH = 100
 ROOT = Path(__file__).resolve().parent.parent
 COMMENT = {".rs": re.compile(r"^(\s*//[/!]?)( ?)(.*)$"), ".py": re.compile(r"^(\s*#)( ?)(.*)$")}
 # What starts a line that is no running text: lists, headings, tables, quotations, doctests.
-SPECIAL = re.compile(r"^(\s|[*\-+]\s|[|>#]|\d+\.|```|\[.*\]:|\.\.\.)|\S   ?\S|^-+$")
+SPECIAL = re.compile(r"(\s|[*\-+]\s|[|>#]|\d+\.|```|\[.*\]:|\.\.\.)|.*\S {3}|-+$")
 
 
 def sources():

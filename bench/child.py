@@ -18,7 +18,7 @@ LONGEST = 5400.0  # seconds
 
 @dataclasses.dataclass
 class Result:
-    """`answer` is the object on the last line of stdout, None if the program failed; `failure` then says why."""
+    """`answer`: the object on the last line of stdout; None if it failed, `failure` says why."""
 
     answer: dict | None
     wall: float
@@ -41,8 +41,12 @@ class Runner:
         return ", ".join(f"{name}={self.cores}" for name in THREAD_VARIABLES) + " for all of them"
 
     def run(self, command, accept=(0,), patience=None, silent=False):
-        """`accept`: exit statuses with a usable answer (argwhy writes its object on exit 1 too). `patience`: seconds after which
-        a program is stopped, which is then a result and no failure: "not finished in 180 s". `silent`: it has no answer to give."""
+        """What a program answered, with its time and memory.
+
+        `accept`: exit statuses with a usable answer (argwhy writes its object on exit 1 too).
+        `patience`: seconds after which a program is stopped, which is then a result and no failure:
+        "not finished in 180 s". `silent`: it has no answer to give.
+        """
         command = [str(part) for part in command]
         shown = " ".join(shlex.quote(self.relative(part)) for part in command)
         if shown not in self.commands:

@@ -87,8 +87,10 @@ def draw(seed, largest=40):
 
 
 def draw_policy(rng, wish, decisions, parameters, tags):
-    """Now and then the usual policy for general rows, with decisions a trifle inside: what is strictly
-    inside is not moved, so that still exactly these decisions are fitted."""
+    """Now and then the usual policy for general rows, with decisions a trifle inside.
+
+    What is strictly inside is not moved, so that still exactly these decisions are fitted.
+    """
     rows = {"polyhedron", "rowbounds", "rowpolyhedron", "mixed"} & set(tags)
     if not rows or rng.random() < 0.7:
         return decisions

@@ -1,4 +1,4 @@
-"""What has to exist before anything is measured: the peers' virtual environment and argwhy's binaries."""
+"""What has to exist before anything is measured: the peers' environment and argwhy's binaries."""
 
 import json
 import pathlib
@@ -7,7 +7,10 @@ import sys
 
 
 def virtual_environment(bench):
-    """bench/.venv with exactly requirements.txt in it; made once, made again when that file changes. Returns its python."""
+    """The python of bench/.venv, which has exactly requirements.txt in it.
+
+    Made once, and made again when that file changes.
+    """
     requirements = bench / "requirements.txt"
     folder = bench / ".venv"
     python = folder / "bin" / "python"

@@ -1,4 +1,4 @@
-"""The optimum of a fit in ball arithmetic, computed from the definitions and from nothing of argwhy.
+"""The optimum of a fit in ball arithmetic, from the definitions and from nothing of argwhy.
 
 Enters: feature rows, decisions, sets, weights, k and the kernel, all as the doubles they are.
 Leaves: P(alpha), the optimum P*, its coefficients and the exact decisions, to 60 digits or more.
@@ -150,7 +150,7 @@ class Interval:
         return g if self.upper is None else g.min(self.upper)
 
     def side(self, g):
-        """-1 at or below the lower limit, 1 at or above the upper one, 0 between, 2 where they meet."""
+        """-1 at or below the lower limit, 1 at or above the upper, 0 between, 2 where they meet."""
         low = self.lower is not None and g <= self.lower
         high = self.upper is not None and g >= self.upper
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
@@ -509,7 +509,7 @@ class Group:
         raise Unsolved("Newton did not end")
 
     def _joint_line(self, columns, desired, step, slope, faces):
-        """A step near the least P along a direction: where P' is zero, or small beside its start."""
+        """A step near the least P along a direction: P' is zero, or small beside its start."""
 
         def along(t):
             trial = [[(a + t * d).mid() for a, d in zip(p, q)] for p, q in zip(columns, step)]

@@ -129,7 +129,7 @@ def constraints_at(constraints, rows):
 
 
 UNTRUE = ["positive semidefinite", "warm-up"]
-"""Words of refusals that are never right here: these kernels are, and nobody asked for a warm-up."""
+"""Words of refusals that are never right here: these kernels are, nobody asked for a warm-up."""
 
 
 class Refused(ValueError):
@@ -475,8 +475,11 @@ class Exact:
                      f"k {self.fitted.k:.1e}")
 
     def in_doubles(self, part):
-        """Coefficients by a double-precision factorisation with a step of refinement: on the faces of
-        the optimum X_i(g) = D_i g + c_i, and ridge_i a_i + D_i (Ka)_i = u_i - c_i is linear."""
+        """Coefficients by a double-precision factorisation with a step of refinement.
+
+        On the faces of the optimum X_i(g) = D_i g + c_i, and ridge_i a_i + D_i (Ka)_i = u_i - c_i
+        is linear.
+        """
         group, dims = part["group"], part["dims"]
         n, dim = group.n, len(dims)
         desired = [entries(self.gram.mid() * column([a.mid() for a in self.optimal[j]]))
@@ -616,7 +619,7 @@ def decide_all(cross, columns, sets, metric):
 
 
 def membership(decision, limits):
-    """What a decision violates: a limit of one dimension by anything, a row by 8 ulps of its terms."""
+    """What a decision violates: a limit of one dimension by anything, a row by 8 ulps of terms."""
     u = [arb(float(v)) for v in decision]
     for at, (row, bound) in enumerate(zip(limits.rows, limits.bounds)):
         if not np.isfinite(bound):

@@ -1,4 +1,7 @@
-"""The page, and how numbers are printed on it: medians with their range, four significant digits, never more than measured."""
+"""The page, and how numbers are printed on it.
+
+Medians with their range, four significant digits, never more than measured.
+"""
 
 import statistics
 
@@ -71,7 +74,7 @@ def times(numerator, denominator):
 
 
 def relative_excess(primal, dual):
-    """How far a model's primal value is above a certified lower bound of the optimum, as argwhy's relative gap is defined."""
+    """How far a primal value is above a certified lower bound, as argwhy defines a relative gap."""
     if primal is None or dual is None:
         return "–"
     excess = (primal - dual) / max(abs(primal), abs(dual))

@@ -1,4 +1,4 @@
-"""Does a fit keep its memory limit, and does a refused one? Random configurations, peak memory measured from outside.
+"""Does a fit keep its memory limit, and does a refused one? Measured from outside, at random.
 
     python bench/memory.py --argwhy target/release/argwhy --runs 1000 --seed 0
 

@@ -115,7 +115,7 @@ class Plan:
         return self.runner.run([*command, "-o", model, "--json"], accept=(0, 1))
 
     def fit_halves_once(self, data, n_samples, *options):
-        """As `fit_halves`; what takes minutes and was measured in this run is not measured again."""
+        """As `fit_halves`; what takes minutes and was measured in this run is not repeated."""
         key = (data.path, n_samples, options)
         if key not in self.fitted:
             self.fitted[key] = self.fit_halves(data, n_samples, *options)

@@ -1,4 +1,4 @@
-"""What the Python layer costs: `target/python-venv/bin/python bench/python.py [COMMAND] [--n 5000]`.
+"""What the Python layer costs: `target/python-venv/bin/python bench/python.py [COMMAND] [--n N]`.
 
 Prints one Markdown table. The package in the virtual environment and the command should come from
 the same profile; for figures that matter both from a release build (`maturin develop --release`,
@@ -34,7 +34,7 @@ np.savez(folder / "d.npz", signals=signals, decisions=decisions)
 
 
 def fits() -> tuple[float, float, KernelInverseOptimizer]:
-    """Wall time of `fit` and the part of it that Rust spends from features to certificate, medians."""
+    """Medians of the wall time of `fit`, and of Rust's part of it from features to certificate."""
     walls, overheads = [], []
     for _ in range(args.runs):
         est = KernelInverseOptimizer(bounds=(-1, 1))

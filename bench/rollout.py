@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The paper's medium-expert tasks at 100,000 rows: two trained policies rolled out with their own noise, one after the other.
+"""The paper's medium-expert tasks at 100,000 rows.
+
+Two trained policies are rolled out with their own noise, one after the other.
 
     python bench/rollout.py DIR --out OUT [--tasks hopper walker2d] [--rows 50000] [--seed 0]
 
@@ -28,7 +30,7 @@ AT_ONCE = 50
 
 
 def load_d4rl():
-    """The package's environments without the package: that file needs Gymnasium alone, and nothing has to be built."""
+    """The package's environments without the package: that file needs Gymnasium alone, unbuilt."""
     path = pathlib.Path(__file__).resolve().parents[1] / "python" / "argwhy" / "gym" / "d4rl.py"
     spec = importlib.util.spec_from_file_location("argwhy_d4rl", path)
     module = importlib.util.module_from_spec(spec)
@@ -86,7 +88,10 @@ def run_together(envs, teacher, seeds):
 
 
 def half(d4rl, task, name, teacher, n_rows, first_seed):
-    """`n_rows` rows of whole episodes, the last one cut and marked as timed out; and a line about the policy."""
+    """`n_rows` rows of whole episodes and a line about the policy.
+
+    The last episode is cut and marked as timed out.
+    """
     started = time.monotonic()
     envs = [d4rl.make_d4rl_env(task) for _ in range(AT_ONCE)]
     episodes = []

@@ -36,7 +36,7 @@ def value(price, temperature):
 
 
 def nearest_release(wish, upper, water):
-    """The release nearest to ``wish`` between zero and ``upper`` that takes no more than the day's water, by bisection."""
+    """The release nearest to ``wish`` in 0 to ``upper`` within the day's water, by bisection."""
     free = np.clip(wish, 0, upper)
     low, high = np.zeros(len(wish)), np.full(len(wish), np.abs(wish).max() + upper.max())
     for _ in range(80):

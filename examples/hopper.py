@@ -18,8 +18,10 @@ from argwhy import KernelInverseOptimizer, datasets
 from argwhy.gym import evaluate, record
 
 WHERE_TO_GET_IT = """which data? Any of these, then: python examples/hopper.py PATH
-  D4RL    curl -LO http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2/hopper_expert-v2.hdf5
-  Minari  pip install minari; minari download mujoco/hopper/expert-v0; the path is ~/.minari/datasets/mujoco/hopper/expert-v0 (newer physics)
+  D4RL    hopper_expert-v2.hdf5, by curl -LO and this address:
+          http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2/hopper_expert-v2.hdf5
+  Minari  pip install minari; minari download mujoco/hopper/expert-v0 (newer physics);
+          the path is ~/.minari/datasets/mujoco/hopper/expert-v0
   npz     arrays `observations` (rows, 11) and `actions` (rows, 3), from anywhere"""
 
 if len(sys.argv) < 2:

@@ -1,6 +1,8 @@
-"""The features of the paper's experiments, for the peers: they get them ready, argwhy makes its own.
+"""The features of the paper's experiments, ready for the peers; argwhy makes its own.
 
-    features.py DATA.npz WORK    writes WORK/features-float64.npy, -float32.npy, decisions.npy, feature-statistics.npz
+    features.py DATA.npz WORK
+
+writes WORK/features-float64.npy, features-float32.npy, decisions.npy and feature-statistics.npz.
 """
 
 import json

@@ -1,7 +1,10 @@
-"""How good a model is as an answer to the problem with limits, and on rows it was not trained on; outside the timed process.
+"""How good a model is on the problem with limits and on rows kept apart; outside the timed process.
 
-    judge.py WORK --rows N -k K --limit L --coefficients FILE    .npy, or .npz with `coefficients` and `intercept`, in WORK
-    judge.py WORK --rows N -k K --limit L --decided FILE.npy     decisions on the rows kept apart: their error alone
+    judge.py WORK --rows N -k K --limit L --coefficients FILE
+    judge.py WORK --rows N -k K --limit L --decided FILE.npy
+
+--coefficients   .npy, or .npz with `coefficients` and `intercept`, in WORK
+--decided        decisions on the rows kept apart: their error alone
 """
 
 import json

@@ -1,6 +1,8 @@
-"""scikit-learn KernelRidge.fit, and nothing else in the process: its time and, seen from outside, its memory.
+"""scikit-learn KernelRidge.fit alone in its process: its time and, seen from outside, its memory.
 
-    kernel_ridge.py WORK --rows N -k K --limit L --dtype float64|float32    writes WORK/ridge-N-dtype.npy (dual coefficients)
+    kernel_ridge.py WORK --rows N -k K --limit L --dtype float64|float32
+
+writes WORK/ridge-N-dtype.npy, the dual coefficients.
 """
 
 import json

@@ -1,10 +1,11 @@
 """Prediction by scikit-learn, one row at a time and in a batch, in three ways.
 
-    kernel_ridge_predict.py WORK --rows N -k K --limit L --way features|signals|quadprog --calls C --batch B
+    kernel_ridge_predict.py WORK --rows N -k K --limit L --way WAY --calls C --batch B
 
-features   KernelRidge.predict on ready features, clipped to the limits signals    the same from the
-raw signal: monomials, z-score, clip, KernelRidge.predict, clip quadprog   the paper's way:
-sklearn's rbf_kernel for the row, then a quadratic program  min u'u - 2 g'u, M u <= W
+    features   KernelRidge.predict on ready features, clipped to the limits
+    signals    the same from the raw signal: monomials, z-score, clip, KernelRidge.predict, clip
+    quadprog   the paper's way: sklearn's rbf_kernel for the row, then a quadratic program
+               min u'u - 2 g'u, M u <= W
 
 Needs WORK/ridge-N-float64.npy (kernel_ridge.py), or fits it before the clock starts.
 """

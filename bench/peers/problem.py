@@ -1,4 +1,4 @@
-"""The problem as every peer gets it on its command line: WORK --rows N -k K --limit L, and its objective and certificate."""
+"""The problem as peers are given it: WORK --rows N -k K --limit L; objective and certificate."""
 
 import argparse
 import pathlib
@@ -44,7 +44,7 @@ def rmse(decided, decisions, limit):
 
 
 def wanted(at, features, coefficients, intercept=0.0):
-    """g = K alpha + intercept at the rows of `at`: what a model wants before limits; a thousand rows at a time."""
+    """g = K alpha + intercept at the rows of `at`, before limits; a thousand rows at a time."""
     gamma = 1.0 / features.shape[1]
     g = np.empty((len(at), coefficients.shape[1]))
     for start in range(0, len(at), 1000):
@@ -56,10 +56,12 @@ def wanted(at, features, coefficients, intercept=0.0):
 def assess(features, decisions, coefficients, k, limit, intercept=0.0):
     """Any coefficients as a model for the problem with limits; float64 throughout.
 
-        g          = K alpha + intercept (none in this problem)                          what the model wants at each signal
-        primal     k alpha'K alpha + 1/N sum |u_i - g_i|^2 - dist(g_i, box)^2            what training minimises, [KIO 3] - kn
-        objective  1/N sum |x_i|^2 + 1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)   [KIO 9] at x = u - kN alpha, which need
-                                                                                         not respect the limits
+        g          = K alpha + intercept (none in this problem)
+                   what the model wants at each signal
+        primal     k alpha'K alpha + 1/N sum |u_i - g_i|^2 - dist(g_i, box)^2
+                   what training minimises, [KIO 3] - kn
+        objective  1/N sum |x_i|^2 + 1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)
+                   [KIO 9] at x = u - kN alpha, which need not respect the limits
 
     primal is an upper bound on the optimal value, whatever the coefficients; `outside` counts the
     entries of g beyond a limit.

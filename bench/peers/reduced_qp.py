@@ -1,4 +1,4 @@
-"""OSQP and Clarabel, by their own Python interfaces, on the quadratic program that [KIO 9] with theta_uu = I reduces to.
+"""OSQP and Clarabel, by their own Python interfaces, on [KIO 9] reduced by theta_uu = I.
 
     reduced_qp.py WORK --rows N -k K --limit L --solver osqp|osqp-1e-6|clarabel
 

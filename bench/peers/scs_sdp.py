@@ -1,7 +1,8 @@
 """CVXPY + SCS, default settings, on the paper's semidefinite program [KIO 9] with theta_uu = I.
 
     min   1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j) + sum_i Tr Lambda_i
-    s.t.  W_i/N - 2 M_i Gamma_i >= 0 ,    [Lambda_i, Gamma_i; Gamma_i', 1/(4N)] positive semidefinite
+    s.t.  W_i/N - 2 M_i Gamma_i >= 0
+          [Lambda_i, Gamma_i; Gamma_i', 1/(4N)] positive semidefinite
 
 Lambda_i >= 0, which the last constraint implies, is left out, and the quadratic form is handed over
 as such: of the ways to write this program that were tried, the fastest. SCS is stopped after

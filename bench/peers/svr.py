@@ -1,9 +1,13 @@
 """scikit-learn SVR, one a dimension of the decision, and nothing else in the process.
 
-    svr.py WORK --rows N -k K --limit L --setting matched|default    writes WORK/svr-N-setting.npz (coefficients, intercept)
+    svr.py WORK --rows N -k K --limit L --setting matched|default
+
+writes WORK/svr-N-setting.npz with `coefficients` and `intercept`.
 
     SVR     1/2 |w|^2 + C sum_i max(0, |u_i - g_i| - epsilon)
-    argwhy  1/2 |w|^2 + 1/(2kN) sum_i |u_i - g_i|^2 - dist(g_i, box)^2     (what it minimises, divided by 2k)
+    argwhy  1/2 |w|^2 + 1/(2kN) sum_i |u_i - g_i|^2 - dist(g_i, box)^2
+
+The second is what argwhy minimises, divided by 2k.
 
 so C = 1/(2kN) weighs the norm as argwhy does: `matched`. `default` is scikit-learn's C = 1. epsilon
 is scikit-learn's 0.1 in both. The dimensions are solved side by side, in threads (libsvm itself has

@@ -1,4 +1,4 @@
-"""Data for those who have none: signals along smooth trajectories and a smooth controller that saturates.
+"""Data for those who have none: signals along smooth paths, a smooth controller that saturates.
 
     synthetic.py OUT.npz [--rows N]
 
@@ -28,7 +28,7 @@ def signals(n_rows, rng):
 
 
 def decisions(observed, rng):
-    """A random two-layer network with gain, clipped: smooth in the signal, flat where it saturates."""
+    """A random two-layer network with gain, clipped: smooth, and flat where it saturates."""
     first = rng.normal(size=(SIGNAL_DIM, 32)) / np.sqrt(SIGNAL_DIM)
     second = rng.normal(size=(32, DECISION_DIM)) / np.sqrt(32)
     return np.clip(1.6 * np.tanh(0.7 * observed @ first) @ second, -1.0, 1.0)

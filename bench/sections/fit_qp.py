@@ -1,4 +1,4 @@
-"""Section 2: argwhy against OSQP and Clarabel on the quadratic program that is left of [KIO 9] without its matrix constraints."""
+"""Section 2: argwhy against OSQP and Clarabel on [KIO 9] without its matrix constraints."""
 
 from markdown import best_dual, mebibytes, number, relative_excess, spread, times
 

@@ -1,4 +1,4 @@
-"""Section 3: argwhy against what else one would fit to such data: scikit-learn's kernel ridge and support vector regression."""
+"""Section 3: argwhy against scikit-learn's kernel ridge and support vector regression."""
 
 from markdown import best_dual, mebibytes, number, relative_excess, spread, times
 from plan import HELD_OUT

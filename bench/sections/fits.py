@@ -14,7 +14,10 @@ def status(fits):
 
 
 def argwhy_row(n_samples, fits, width, *rest):
-    """N, program, fit s, whole process s, peak RSS MiB, (9), primal, relative gap, then `rest`, `width` cells in all."""
+    """A line of `width` cells.
+
+    N, program, fit s, whole process s, peak RSS MiB, (9), primal, relative gap, then `rest`.
+    """
     good = [f for f in fits if f.answer]
     if not good:
         return [n_samples, f"argwhy fit: {fits[0].failure}"] + ["–"] * (width - 2)

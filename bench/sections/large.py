@@ -68,7 +68,7 @@ def fit_row(name, n_samples, k, limit, limit_bytes, fit):
 
 
 def plan_of(fit):
-    """How the kernel is held and the memory that takes: from the answer where it says so, else from the line on stderr."""
+    """How the kernel is held and the memory that takes: from the answer, else from stderr."""
     a = fit.answer or {}
     found = PLANNED.search(fit.messages)
     kernel = a.get("kernel") or a.get("tier") or a.get("operator") or (found.group(1) if found else "–")

@@ -1,4 +1,6 @@
-"""From argmin to why: recover the objective behind an expert's decisions, with a proof, and decide like the expert.
+"""From argmin to why: recover the objective behind decisions, with a proof.
+
+And decide like the expert.
 
 >>> from argwhy import KernelInverseOptimizer, datasets
 >>> signals, decisions, lower, upper = datasets.make_quadrotor(300)

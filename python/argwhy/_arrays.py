@@ -1,4 +1,4 @@
-"""Whatever people have, as float arrays that Rust can read. Values are checked there, kinds and axes here."""
+"""Whatever people have, as float arrays that Rust can read: values are checked there, axes here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _kind(values: Any) -> str:
 
 
 def _floats(values: Any, what: str) -> FloatArray:
-    """An aligned float32 or float64 array in this machine's byte order; float32 stays what it is."""
+    """An aligned float32 or float64 array in this machine's byte order; float32 stays as it is."""
     if values is None:
         raise DataError(f"{what} is None; expected an array of numbers")
     if hasattr(values, "toarray") and hasattr(values, "nnz"):

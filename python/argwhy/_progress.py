@@ -1,4 +1,4 @@
-"""What a fit says while it runs: one line that is rewritten in a terminal, a few plain ones elsewhere."""
+"""What a fit says while it runs: one line rewritten in a terminal, a few plain ones elsewhere."""
 
 from __future__ import annotations
 

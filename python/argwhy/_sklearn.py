@@ -1,4 +1,7 @@
-"""What scikit-learn asks of an estimator. Nothing here runs unless scikit-learn calls it, so it may import it."""
+"""What scikit-learn asks of an estimator.
+
+Nothing here runs unless scikit-learn calls it, so it may import it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ._extras import extra
 
 
 def regressor_tags() -> Any:
-    """Decisions are numbers, one or several a sample, and needed to fit; input is dense and finite."""
+    """Decisions are numbers, one or several a sample, needed to fit; input is dense and finite."""
     utils = extra("sklearn.utils", "scikit-learn's tags", "sklearn")
     return utils.Tags(
         estimator_type="regressor",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Certificate:
-    """Two values that enclose the optimum, evaluated in double precision at exactly the coefficients stored."""
+    """Two values that enclose the optimum, in double precision, at exactly what is stored."""
 
     objective: float
     """The paper's objective (9) at the responses."""
@@ -19,13 +19,15 @@ class Certificate:
     gap: float
     """Their distance, and what rounding may have taken off it."""
     relative_gap: float
-    """The distance relative to the bounds' size; at most ``tol`` where the status is "solved". Dimensions that no limit ties
-    together are judged each, and the worst counts."""
+    """The distance relative to the bounds' size; at most ``tol`` where the status is "solved".
+
+    Dimensions that no limit ties together are judged each, and the worst counts.
+    """
     rounding: float = 0.0
     """The part of the gap that is a proven bound on rounding."""
 
     def prediction_bound(self, kernel_value: float, regularization: float) -> float:
-        """How far any decision can be from the exact optimum's, for a signal with κ(s, s) = ``kernel_value``."""
+        """How far any decision can be from the optimum's, where κ(s, s) = ``kernel_value``."""
         return math.sqrt(kernel_value * self.gap / regularization)
 
     def theta_bound(self, regularization: float) -> float:

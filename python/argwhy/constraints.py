@@ -39,7 +39,7 @@ class Constraints:
 
     @property
     def shape(self) -> tuple[int]:
-        """One entry a sample, as scikit-learn counts them; one where all samples share every part."""
+        """One entry a sample, as scikit-learn counts them; one if all samples share every part."""
         return (self.n_samples or 1,)
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ _SHARED_AXES = {"M": 2, "W": 1, "M_eq": 2, "W_eq": 1, "lower": 1, "upper": 1}
 
 
 def as_arrays(given: Any) -> dict[str, FloatArray] | None:
-    """Constraints in any of the ways they can be written: ``Constraints``, a mapping by the same names, or ``(M, W)``."""
+    """Constraints however they are written: ``Constraints``, a mapping by its names, ``(M, W)``."""
     if given is None:
         return None
     if isinstance(given, Constraints):

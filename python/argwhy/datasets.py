@@ -82,17 +82,20 @@ def read(
     weights: str | None = None,
     memory: str | int | None = None,
 ) -> Data:
-    """Reads npz, npy, csv, tsv, HDF5 (D4RL as it comes), Minari files and folders, with constraints and weights if asked for.
+    """Reads signals, decisions and, if asked for, constraints and weights.
+
+    The formats are npz, npy, csv, tsv, HDF5 (D4RL as it comes), Minari files, and folders.
 
     Parameters
     ----------
     path:
         A file or folder.
     signals, decisions:
-        Keys of the arrays (csv: column names separated by commas); ``signals`` and ``decisions``, else
-        ``observations`` and ``actions``, if not given.
+        Keys of the arrays (csv: column names separated by commas); ``signals`` and ``decisions``,
+        else ``observations`` and ``actions``, if not given.
     rows:
-        Half-open ranges such as ``"0:5000,10000:15000"``, or a slice, a range or several. All rows if not given.
+        Half-open ranges such as ``"0:5000,10000:15000"``, or a slice, a range or several. All rows
+        if not given.
     constraints:
         Whether to read the arrays M, W, M_eq, W_eq, lower and upper.
     matrix, matrix_eq:
@@ -100,8 +103,8 @@ def read(
     weights:
         Key of the samples' weights.
     memory:
-        What reading may take at most, in bytes or as ``"2GiB"``; a file that holds or unpacks to more is refused
-        before it is read. No limit if not given.
+        What reading may take at most, in bytes or as ``"2GiB"``; a file that holds or unpacks to
+        more is refused before it is read. No limit if not given.
     """
     found: dict[str, Any] = _argwhy.load(
         os.fspath(path),
@@ -147,7 +150,9 @@ def load(
 
 
 def make_quadrotor(n: int = 1000, seed: int = 0) -> Quadrotor:
-    """``n`` decisions of a model-predictive pilot who flies a planar quadrotor to a target within its thrust limits.
+    """``n`` decisions of a pilot who flies a planar quadrotor to a target within thrust limits.
+
+    The pilot is a model-predictive controller.
 
     The same seed gives the same rows, and fewer rows are the first of more.
 
@@ -161,7 +166,9 @@ def make_quadrotor(n: int = 1000, seed: int = 0) -> Quadrotor:
 
 
 def make_charging(n: int = 1000, seed: int = 0) -> Charging:
-    """``n`` nights of a dispatcher who charges electric vans, each night under limits of its own, and errs a little.
+    """``n`` nights of a dispatcher who charges electric vans, under new limits every night.
+
+    The dispatcher errs a little.
 
     The same seed gives the same nights, and fewer are the first of more.
 

@@ -26,7 +26,7 @@ class DataNotFoundError(DataError, FileNotFoundError):
 
 
 class ModelFileError(ValueError, OSError):
-    """A model file that can't be read or written: foreign, damaged, from a later version, refused by the system."""
+    """A model file that can't be read or written: foreign, damaged, too new, or refused."""
 
 
 class ModelNotFoundError(ModelFileError, FileNotFoundError):
@@ -42,11 +42,17 @@ class MissingExtraError(ImportError):
 
 
 class NotFittedError(ValueError, AttributeError):
-    """The estimator has learned nothing yet. In sessions with scikit-learn it is scikit-learn's ``NotFittedError`` too."""
+    """The estimator has learned nothing yet.
+
+    In sessions with scikit-learn it is scikit-learn's ``NotFittedError`` too.
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit stopped short of its tolerance. In sessions with scikit-learn it is scikit-learn's ``ConvergenceWarning`` too."""
+    """A fit stopped short of its tolerance.
+
+    In sessions with scikit-learn it is scikit-learn's ``ConvergenceWarning`` too.
+    """
 
 
 def _also_of_sklearn(own: type[Any]) -> type[Any]:

@@ -1,4 +1,7 @@
-"""The estimator. Settings, defaults and mathematics are Rust's; here arguments become arrays and results become attributes."""
+"""The estimator: arguments become arrays, and results become attributes.
+
+Settings, defaults and mathematics are Rust's.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _DEFAULT = _argwhy.defaults()
 
 
 class KernelInverseOptimizer(Parametrised):
-    """Learns the objective behind decisions, with a proof of optimality, and decides like the expert, inside the limits.
+    """Learns the objective behind decisions, with a proof of optimality; decides like the expert.
 
     An expert saw signals and decided, each time minimising an objective nobody wrote down. The
     estimator learns uᵀθu − 2g(s)ᵀu with g a function in a kernel's space, and :meth:`predict`
@@ -42,19 +45,21 @@ class KernelInverseOptimizer(Parametrised):
     regularization:
         k, the weight of simplicity.
     features, normalize, clip:
-        Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling ("zscore" or "none"), and where
-        they are cut.
+        Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling
+        ("zscore" or "none"), and where they are cut.
     kernel:
-        "rbf", "laplace", "linear", "polynomial", "matern32", "matern52", or sums and products such as
-        "rbf + 0.5*matern52(gamma=0.1)".
+        "rbf", "laplace", "linear", "polynomial", "matern32", "matern52", or sums and products such
+        as "rbf + 0.5*matern52(gamma=0.1)".
     gamma:
-        The kernel's inverse width, 1/(2·length²) for rbf and matern; "auto" is 1/(number of features).
+        The kernel's inverse width, 1/(2·length²) for rbf and matern; "auto" is 1/(number of
+        features).
     degree, offset:
         Of polynomial kernels.
     length_scales:
         What each feature is divided by before the kernel sees it, one number a feature.
     intercept, primal:
-        For the linear kernel: with an intercept; solving for the weights of the features (:attr:`weights_`).
+        For the linear kernel: with an intercept; solving for the weights of the features
+        (:attr:`weights_`).
     bounds:
         One lower and one upper limit for all dimensions of a decision.
     lower, upper:
@@ -66,7 +71,8 @@ class KernelInverseOptimizer(Parametrised):
     theta:
         Whether θ_uu is the "identity", or to "learn".
     solver:
-        "newton", or "sso": the paper's algorithm, to which ``block``, ``selection``, ``warm_up`` and ``init`` belong.
+        "newton", or "sso": the paper's algorithm, to which ``block``, ``selection``, ``warm_up``
+        and ``init`` belong.
     tol, max_iterations, time_limit:
         Relative duality gap to reach; steps and seconds at most.
     memory:
@@ -74,7 +80,8 @@ class KernelInverseOptimizer(Parametrised):
     threads:
         Threads of fits and predictions; one a core if not given.
     precision, operator:
-        Of kernel values while iterating ("f32" or "f64"), and how they are kept ("stored", "compact", "tiled", "auto").
+        Of kernel values while iterating ("f32" or "f64"), and how they are kept ("stored",
+        "compact", "tiled", "auto").
     seed:
         Of everything random.
     verbose:
@@ -174,19 +181,22 @@ class KernelInverseOptimizer(Parametrised):
         constraints: Any = None,
         rows: Rows = None,
     ) -> KernelInverseOptimizer:
-        """Learns from signals ``X`` (n × signal_dim) and the decisions ``y`` taken on them (n × decision_dim, or n).
+        """Learns from signals ``X`` (n × signal_dim) and decisions ``y`` (n × decision_dim, or n).
 
         Parameters
         ----------
         X, y:
             Arrays, frames or lists of finite numbers.
         sample_weight:
-            How many times each sample counts, exactly as if it stood there so often. Zero leaves it out.
+            How many times each sample counts, exactly as if it stood there so often. Zero leaves it
+            out.
         constraints:
-            What limited the decisions beside ``bounds``, ``lower`` and ``upper``: ``(M, W)`` for M·u ≤ W, a dictionary or
-            :class:`Constraints` with M, W, M_eq, W_eq, lower, upper; each for all samples or one a sample.
+            What limited the decisions beside ``bounds``, ``lower`` and ``upper``: ``(M, W)`` for
+            M·u ≤ W, a dictionary or :class:`Constraints` with M, W, M_eq, W_eq, lower, upper; each
+            for all samples or one a sample.
         rows:
-            Rows to train on, as in the command: statistics of the features still come from all of ``X``. All if not given.
+            Rows to train on, as in the command: statistics of the features still come from all of
+            ``X``. All if not given.
 
         Raises
         ------
@@ -195,8 +205,9 @@ class KernelInverseOptimizer(Parametrised):
         ValueError
             For parameters that can't be.
         KeyboardInterrupt
-            On Ctrl-C, after the step in progress was abandoned: the estimator holds what was reached, with its
-            certificate and the status "interrupted", and can be used. What a callback raises is passed on likewise.
+            On Ctrl-C, after the step in progress was abandoned: the estimator holds what was
+            reached, with its certificate and the status "interrupted", and can be used. What a
+            callback raises is passed on likewise.
         """
         if y is None:
             raise DataError(
@@ -247,7 +258,7 @@ class KernelInverseOptimizer(Parametrised):
     # Deciding
 
     def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
-        """Decisions for signals ``X``, every one of them inside its limits, the same bits alone and in any batch.
+        """Decisions for signals ``X``, each inside its limits, the same bits alone and in a batch.
 
         float32 signals give float32 decisions, rounded inward where they touch a limit; within
         ``constraints``, where no rounding is safe, they give float64.
@@ -268,14 +279,14 @@ class KernelInverseOptimizer(Parametrised):
             self._explain(error, X)
 
     def desired(self, X: ArrayLike) -> FloatArray:
-        """g(s): what would be decided on signals ``X`` if nothing limited it and θ were the identity."""
+        """g(s): what would be decided on ``X`` if nothing limited it and θ were the identity."""
         try:
             return self._model.desired(self._signals(X), self._flat)
         except (AttributeError, DataError) as error:
             self._explain(error, X)
 
     def objective(self, X: ArrayLike, U: ArrayLike) -> NDArray[np.float64]:
-        """The learned objective uᵀθu − 2g(s)ᵀu of decisions ``U``, each on its row of ``X``, or all on a single one.
+        """The learned objective uᵀθu − 2g(s)ᵀu of ``U``, each on its row of ``X`` or all on one.
 
         Examples
         --------
@@ -292,14 +303,17 @@ class KernelInverseOptimizer(Parametrised):
             self._explain(error, X)
 
     def prices(self, X: ArrayLike, constraints: Any = None) -> dict[str, Any]:
-        """What the limits cost that hold the decisions on ``X``: arrays ``row``, ``limit`` (``M[3]``, ``upper[0]``) and ``price``."""
+        """What the limits cost that hold the decisions on ``X``.
+
+        Arrays ``row``, ``limit`` (``M[3]``, ``upper[0]``) and ``price``.
+        """
         try:
             return self._model.prices(self._signals(X), as_arrays(constraints))
         except (AttributeError, DataError) as error:
             self._explain(error, X)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None) -> float:
-        """R² of the decisions on ``X``, averaged over their dimensions, as scikit-learn's regressors do."""
+        """R² of the decisions on ``X``, the mean over dimensions, as scikit-learn has it."""
         predicted = _arrays.decisions(self.predict(X, constraints))
         weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
         return _argwhy.r2(predicted, _arrays.decisions(y), weights)
@@ -333,7 +347,9 @@ class KernelInverseOptimizer(Parametrised):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> KernelInverseOptimizer:
-        """An estimator with the model of a file, whether Python or ``argwhy fit`` wrote it, and the parameters it was fitted with.
+        """An estimator with the model of a file and the parameters it was fitted with.
+
+        Whether Python or ``argwhy fit`` wrote it.
 
         Decisions of one dimension come back as a 1-D array. A file has no history and no names of
         columns.
@@ -370,18 +386,18 @@ class KernelInverseOptimizer(Parametrised):
         return Certificate(**self._fitted.record["certificate"])
 
     @property
-    def coefficients_(self) -> NDArray[np.float64]:
-        """α of the samples that carry weight, n_support × decision_dim."""
+    def coefficients_(self) -> NDArray[np.float64] | None:
+        """α of the samples that carry weight, one row each; None with ``primal=True``."""
         return self._fitted.coefficients
 
     @property
-    def support_(self) -> NDArray[np.int64]:
-        """The rows of the data they belong to."""
+    def support_(self) -> NDArray[np.int64] | None:
+        """The rows of the data they belong to; None with ``primal=True``."""
         return self._fitted.support_rows
 
     @property
-    def support_signals_(self) -> NDArray[np.float64]:
-        """Their signals."""
+    def support_signals_(self) -> NDArray[np.float64] | None:
+        """Their signals; None with ``primal=True``."""
         return self._fitted.support_signals
 
     @property
@@ -396,7 +412,7 @@ class KernelInverseOptimizer(Parametrised):
 
     @property
     def weights_(self) -> NDArray[np.float64] | None:
-        """Weights of the features (``primal=True``), one row for each of :attr:`weight_names_`; else None."""
+        """Weights of the features (``primal=True``), by :attr:`weight_names_`; else None."""
         return self._fitted.weights
 
     @property
@@ -405,8 +421,11 @@ class KernelInverseOptimizer(Parametrised):
         return self._fitted.weight_names
 
     @property
-    def prices_(self) -> dict[str, Any]:
-        """What the limits of the training samples cost, as :meth:`prices` gives them."""
+    def prices_(self) -> dict[str, Any] | None:
+        """What the limits of the training samples cost, as :meth:`prices` gives them.
+
+        None with ``primal=True``, which keeps no samples.
+        """
         return self._fitted.training_prices
 
     @property
@@ -439,7 +458,10 @@ class KernelInverseOptimizer(Parametrised):
         return _plots.convergence(self.history_, self.tol, ax)
 
     def plot_decisions(self, X: ArrayLike, y: ArrayLike, constraints: Any = None, ax: Any = None) -> Any:
-        """Draws the model's decisions on ``X`` against the expert's ``y``, dimension by dimension; returns matplotlib's axes."""
+        """Draws the decisions on ``X`` against the expert's ``y``, a dimension each.
+
+        Returns matplotlib's axes.
+        """
         return _plots.decisions(_arrays.decisions(y), _arrays.decisions(self.predict(X, constraints)), ax)
 
     # scikit-learn
@@ -451,11 +473,11 @@ class KernelInverseOptimizer(Parametrised):
         return _sklearn.regressor_tags()
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn's meta-estimators pass on to :meth:`fit`, :meth:`predict` and :meth:`score`."""
+        """What scikit-learn's meta-estimators pass on to ``fit``, ``predict`` and ``score``."""
         return _sklearn.metadata_routing(self)
 
     def set_fit_request(self, **asked: bool | str | None) -> KernelInverseOptimizer:
-        """Asks meta-estimators for ``sample_weight``, ``constraints`` or ``rows``, as scikit-learn's estimators do."""
+        """Asks meta-estimators for ``sample_weight``, ``constraints`` or ``rows``, as others do."""
         _sklearn.set_request(self, "fit", asked)
         return self
 

@@ -28,12 +28,15 @@ IR_VERSION = 8
 
 
 def export_onnx(estimator: KernelInverseOptimizer, path: str | os.PathLike[str]) -> None:
-    """Writes a fitted estimator as an ONNX graph: input ``signals`` (n × signal_dim), output ``decisions`` (n × decision_dim), float64.
+    """Writes a fitted estimator as an ONNX graph in float64.
+
+    Input ``signals`` (n × signal_dim), output ``decisions`` (n × decision_dim).
 
     Raises
     ------
     ValueError
-        Where the model has constraints that come with each signal, or a learned θ_uu: no exact graph exists for those.
+        Where the model has constraints that come with each signal, or a learned θ_uu: no exact
+        graph exists for those.
     """
     if "_model" not in estimator.__dict__:
         raise not_fitted("export_onnx needs a fitted estimator; call fit or load first")
@@ -133,7 +136,7 @@ def _features(graph: _Graph, model: Model) -> str:
 
 
 def _kernel(graph: _Graph, kernel: dict[str, Any], z: str, support: FloatArray) -> str:
-    """κ of every signal with every support point; the formulas are those of the book's chapter on kernels."""
+    """κ of every signal with every support point, by the formulas of the book's chapter on them."""
     kind = kernel["kind"]
     if kind == "scaled":
         inner = _kernel(graph, kernel["kernel"], z, support)
@@ -187,7 +190,10 @@ def _squares(graph: _Graph, z: str, support: FloatArray) -> str:
 
 
 def _manhattan(graph: _Graph, z: str, support: FloatArray) -> str:
-    """Distances of the sum of absolute values, feature by feature: all at once they would take n × n_support × n_features numbers."""
+    """Distances of the sum of absolute values, feature by feature.
+
+    All at once they would take n × n_support × n_features numbers.
+    """
     helper, double = graph.onnx.helper, graph.onnx.TensorProto.DOUBLE
     body = helper.make_graph(
         [

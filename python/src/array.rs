@@ -110,6 +110,6 @@ fn shaped<T: Element>(py: Python<'_>, values: Array2<T>, flat: bool) -> Bound<'_
 }
 
 /// A count or row number as NumPy's usual integer.
-pub fn whole(n: impl TryInto<i64>) -> i64 {
+pub fn integer(n: impl TryInto<i64>) -> i64 {
     n.try_into().unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Limits on decisions: a dictionary of arrays to [`Constraints`] and back.
 
 use crate::array::tensor;
-use crate::error::told;
+use crate::error::exception;
 use argwhy::core::Constraints;
 use argwhy::core::dataset::ConstraintArrays;
 use numpy::{PyArray2, PyArray3};
@@ -25,7 +25,7 @@ pub fn constraints(given: &Bound<'_, PyDict>) -> PyResult<Constraints> {
         lower: part("lower")?,
         upper: part("upper")?,
     })
-    .map_err(told)
+    .map_err(exception)
 }
 
 /// The arrays of constraints; parts that are for all samples have a first axis of length one.

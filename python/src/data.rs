@@ -1,7 +1,7 @@
 //! Data files to arrays, by the command's readers.
 
 use crate::constraints::arrays;
-use crate::error::{apart, told};
+use crate::error::{detached, exception};
 use argwhy::io::{Budget, DataRequest, RowRanges};
 use argwhy::settings::MemorySize;
 use numpy::{PyArray1, PyArray2};
@@ -44,11 +44,11 @@ pub fn load(
         matrix,
         matrix_eq,
         weights,
-        rows: rows.map(|rows| rows.parse::<RowRanges>().map_err(told)).transpose()?,
+        rows: rows.map(|rows| rows.parse::<RowRanges>().map_err(exception)).transpose()?,
         budget: memory.map_or_else(Budget::default, |memory| Budget::within(memory.0, 0)),
         ..DataRequest::default()
     };
-    let loaded = apart(py, || argwhy::load(&path, &request).map_err(told))?;
+    let loaded = detached(py, || argwhy::load(&path, &request).map_err(exception))?;
     let out = PyDict::new(py);
     out.set_item("signals", PyArray2::from_owned_array(py, loaded.signals))?;
     if let Some(decisions) = loaded.decisions {

@@ -27,7 +27,7 @@ pub fn data_error(message: impl Into<String>) -> PyErr {
 }
 
 /// An error of any stage.
-pub fn told(error: impl Into<argwhy::Error>) -> PyErr {
+pub fn exception(error: impl Into<argwhy::Error>) -> PyErr {
     let error = error.into();
     let message = error.to_string();
     match error {
@@ -72,12 +72,12 @@ pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 }
 
 /// Runs `work` with the interpreter free for others; a panic becomes an exception.
-pub fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     py.detach(|| guarded(work))
 }
 
 /// Panics, for the test that an interpreter survives it.
 #[pyfunction]
 pub fn panic(py: Python<'_>, message: String) -> PyResult<()> {
-    apart(py, || std::panic::panic_any(message))
+    detached(py, || std::panic::panic_any(message))
 }

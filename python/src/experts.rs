@@ -1,7 +1,7 @@
 //! The experts of the command's demos, whose true objective is known.
 
 use crate::constraints::arrays;
-use crate::error::{apart, data_error, expert_error, told};
+use crate::error::{data_error, detached, exception, expert_error};
 use argwhy_experts::charging::{self as depot, Depot};
 use argwhy_experts::{Expert, ExpertSettings, Quadrotor};
 use numpy::{PyArray1, PyArray2};
@@ -22,7 +22,7 @@ fn check_rows(n: usize) -> PyResult<()> {
 #[pyfunction]
 pub fn quadrotor(py: Python<'_>, n: usize, seed: u64) -> PyResult<Bound<'_, PyDict>> {
     check_rows(n)?;
-    let demos = apart(py, || {
+    let demos = detached(py, || {
         let pilot = Expert::new(Quadrotor::default(), ExpertSettings::default());
         pilot.and_then(|pilot| pilot.demonstrations(n, seed)).map_err(expert_error)
     })?;
@@ -38,10 +38,10 @@ pub fn quadrotor(py: Python<'_>, n: usize, seed: u64) -> PyResult<Bound<'_, PyDi
 #[pyfunction]
 pub fn charging(py: Python<'_>, n: usize, seed: u64) -> PyResult<Bound<'_, PyDict>> {
     check_rows(n)?;
-    let (signals, decisions, limits) = apart(py, || {
+    let (signals, decisions, limits) = detached(py, || {
         let nights = depot::nights(n, seed);
-        let decisions = Depot::default().decisions(&nights, seed).map_err(told)?;
-        let limits = depot::constraints(&nights).map_err(told)?;
+        let decisions = Depot::default().decisions(&nights, seed).map_err(exception)?;
+        let limits = depot::constraints(&nights).map_err(exception)?;
         Ok((depot::signals(&nights), decisions, limits))
     })?;
     let out = PyDict::new(py);

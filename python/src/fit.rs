@@ -2,7 +2,7 @@
 
 use crate::array::{matrix, vector};
 use crate::constraints::constraints;
-use crate::error::{guarded, panicked, told};
+use crate::error::{exception, guarded, panicked};
 use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
@@ -40,7 +40,9 @@ pub struct Fit {
 
 /// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
-#[pyo3(signature = (signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None))]
+#[pyo3(signature = (
+    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None
+))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
     py: Python<'_>,
@@ -53,7 +55,7 @@ pub fn fit(
     follow: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
-    let pipeline = Pipeline::new(settings.clone()).map_err(told)?;
+    let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
     let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
     let unsaid = settings.limits_unsaid(data.constraints().is_some());
     let note = unsaid.then(|| UNBOUNDED.to_owned());
@@ -88,16 +90,17 @@ fn dataset(
 ) -> PyResult<(Dataset, Vec<Range<usize>>)> {
     let signals = matrix("signals", signals)?.values;
     let n_rows = signals.nrows();
-    let mut data = Dataset::new(signals, matrix("decisions", decisions)?.values).map_err(told)?;
+    let mut data =
+        Dataset::new(signals, matrix("decisions", decisions)?.values).map_err(exception)?;
     if let Some(limits) = limits {
-        data = data.with_constraints(constraints(limits)?).map_err(told)?;
+        data = data.with_constraints(constraints(limits)?).map_err(exception)?;
     }
     if let Some(weights) = weights {
-        data = data.with_weights(vector("weights", weights)?.to_vec()).map_err(told)?;
+        data = data.with_weights(vector("weights", weights)?.to_vec()).map_err(exception)?;
     }
     let ranges = match rows {
         Some(rows) => {
-            rows.parse::<RowRanges>().and_then(|rows| rows.resolve(n_rows)).map_err(told)?
+            rows.parse::<RowRanges>().and_then(|rows| rows.resolve(n_rows)).map_err(exception)?
         }
         None => vec![0..n_rows; 1],
     };
@@ -126,7 +129,7 @@ fn run(
         .spawn(move || {
             // Held to the end, whoever listens: the caller waits until it is dropped.
             let _open = unheard;
-            let fit = pipeline.fit_rows(&data, &ranges, &mut solver).map_err(told)?;
+            let fit = pipeline.fit_rows(&data, &ranges, &mut solver).map_err(exception)?;
             Ok((fit, solver.history))
         })
         .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;

@@ -1,15 +1,15 @@
 //! A fitted model: decisions, what is inside, and its bytes.
 
-use crate::array::{Matrix, answer, matrix, plain_matrix, vector, whole};
+use crate::array::{Matrix, answer, integer, matrix, plain_matrix, vector};
 use crate::constraints::constraints as limits_of;
-use crate::error::{apart, data_error, told};
+use crate::error::{data_error, detached, exception};
 use crate::pool::pool;
 use crate::record;
 use crate::settings::{json, parameters};
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::BoxLimits;
 use argwhy::core::metrics;
-use argwhy::core::model::Model as Core;
+use argwhy::core::model::{Model as Core, Support};
 use argwhy::core::predict::Scratch;
 use argwhy::io::{StoredModel, decode_model, encode_model, save_model};
 use argwhy::sources::{from_stored, to_stored};
@@ -39,7 +39,7 @@ pub struct Model {
 impl Model {
     /// From a fit.
     pub fn new((settings, sources): (&FitSettings, &DataSources), core: Core) -> PyResult<Self> {
-        let stored = to_stored(settings, sources).map_err(told)?;
+        let stored = to_stored(settings, sources).map_err(exception)?;
         Ok(Self::with(core, settings.clone(), stored))
     }
 
@@ -58,8 +58,9 @@ impl Model {
         if let Some(predictor) = self.predictor.get() {
             return Ok(predictor);
         }
-        let made =
-            pool(self.settings.threads)?.install(|| Predictor::new(&self.core)).map_err(told)?;
+        let made = pool(self.settings.threads)?
+            .install(|| Predictor::new(&self.core))
+            .map_err(exception)?;
         Ok(self.predictor.get_or_init(|| made))
     }
 
@@ -70,7 +71,7 @@ impl Model {
         let mut scratch = free().pop().unwrap_or_else(|| predictor.scratch());
         let mut decision = Array2::zeros((1, predictor.decision_dim()));
         let out = decision.as_slice_mut().expect("a fresh array is in standard layout");
-        let decided = predictor.decide_one(signal, None, &mut scratch, out).map_err(told);
+        let decided = predictor.decide_one(signal, None, &mut scratch, out).map_err(exception);
         free().push(scratch);
         decided.map(|()| decision)
     }
@@ -98,7 +99,7 @@ impl Model {
         &self,
         work: impl FnOnce() -> Result<T, argwhy::core::Error> + Send,
     ) -> PyResult<T> {
-        pool(self.settings.threads)?.install(work).map_err(told)
+        pool(self.settings.threads)?.install(work).map_err(exception)
     }
 
     /// Decisions as Python wants them: single precision for single precision, where every decision
@@ -149,7 +150,7 @@ impl Model {
         flat: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(Matrix { values, single }) = plain_matrix(signals)? else { return Ok(None) };
-        let decisions = apart(py, || self.decide_all(&values, None))?;
+        let decisions = detached(py, || self.decide_all(&values, None))?;
         Ok(Some(self.answer(py, decisions, (flat, single))))
     }
 
@@ -163,7 +164,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let Matrix { values, single } = matrix("signals", signals)?;
         let given = limits.map(limits_of).transpose()?;
-        let decisions = apart(py, || self.decide_all(&values, given.as_ref()))?;
+        let decisions = detached(py, || self.decide_all(&values, given.as_ref()))?;
         // No rounding of a point of a general polyhedron is safe.
         Ok(self.answer(py, decisions, (flat, single && given.is_none())))
     }
@@ -176,7 +177,7 @@ impl Model {
         flat: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Matrix { values, single } = matrix("signals", signals)?;
-        let desired = apart(py, || {
+        let desired = detached(py, || {
             let predictor = self.predictor()?;
             self.within(|| predictor.desired(values.view()))
         })?;
@@ -194,7 +195,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let signals = matrix("signals", signals)?.values;
         let decisions = matrix("decisions", decisions)?.values;
-        let values = apart(py, || {
+        let values = detached(py, || {
             let predictor = self.predictor()?;
             self.within(|| predictor.objective(signals.view(), decisions.view()))
         })?;
@@ -210,7 +211,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyDict>> {
         let signals = matrix("signals", signals)?.values;
         let given = limits.map(limits_of).transpose()?;
-        let prices = apart(py, || {
+        let prices = detached(py, || {
             let predictor = self.predictor()?;
             self.within(|| {
                 let sets = predictor.sets(given.as_ref(), signals.nrows())?;
@@ -222,7 +223,7 @@ impl Model {
 
     /// Writes the file that the command reads.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        apart(py, || save_model(&path, &self.core, &self.stored).map_err(told))
+        detached(py, || save_model(&path, &self.core, &self.stored).map_err(exception))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -269,24 +270,27 @@ impl Model {
     }
 
     #[getter]
-    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        PyArray2::from_array(py, &self.core.coefficients)
+    fn coefficients<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        self.core.support().map(|support| PyArray2::from_array(py, &support.coefficients))
     }
 
     #[getter]
-    fn support_signals<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        PyArray2::from_array(py, &self.core.support_signals)
+    fn support_signals<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        self.core.support().map(|support| PyArray2::from_array(py, &support.signals))
     }
 
     #[getter]
-    fn support_rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(py, self.core.support_rows.iter().map(|&row| whole(row)))
+    fn support_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let rows = |support: &Support| {
+            PyArray1::from_iter(py, support.rows.iter().map(|&row| integer(row)))
+        };
+        self.core.support().map(rows)
     }
 
-    /// V of a plain model.
+    /// The weights of features, where the model was solved for these.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
-        self.core.weights.as_ref().map(|weights| PyArray2::from_array(py, weights))
+        self.core.feature_weights().map(|weights| PyArray2::from_array(py, &weights.values))
     }
 
     #[getter]
@@ -301,7 +305,7 @@ impl Model {
 
     #[getter]
     fn theta_uu<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let metric = self.core.metric().map_err(told)?;
+        let metric = self.core.metric().map_err(exception)?;
         Ok(PyArray2::from_owned_array(py, metric.theta().to_owned()))
     }
 
@@ -312,8 +316,8 @@ impl Model {
 
     /// What the limits of the training samples cost.
     #[getter]
-    fn training_prices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        record::prices(py, &self.core.prices)
+    fn training_prices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.core.support().map(|support| record::prices(py, &support.prices)).transpose()
     }
 
     #[getter]
@@ -329,7 +333,7 @@ impl Model {
     /// The kernel with its parameters, as in the model file.
     #[getter]
     fn kernel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json(py, &self.core.kernel)
+        json(py, &self.core.kernel())
     }
 
     /// The feature map with its statistics, as in the model file.
@@ -345,7 +349,8 @@ impl Model {
         signals: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let signals = matrix("signals", signals)?.values;
-        let features = apart(py, || self.core.features.transform(signals.view()).map_err(told))?;
+        let features =
+            detached(py, || self.core.features.transform(signals.view()).map_err(exception))?;
         Ok(PyArray2::from_owned_array(py, features))
     }
 }
@@ -353,10 +358,11 @@ impl Model {
 /// Reads a model that the command, Rust or Python has written.
 #[pyfunction]
 pub fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
-    apart(py, || {
-        let stored = argwhy::load_model(&path).map_err(told)?;
-        Model::from_stored(stored)
-            .map_err(|why| told(argwhy::io::ModelFileError::Damaged { path: path.clone(), why }))
+    detached(py, || {
+        let stored = argwhy::load_model(&path).map_err(exception)?;
+        Model::from_stored(stored).map_err(|why| {
+            exception(argwhy::io::ModelFileError::Damaged { path: path.clone(), why })
+        })
     })
 }
 
@@ -364,10 +370,13 @@ pub fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
 #[pyfunction]
 pub fn model_from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
     let bytes = bytes.to_vec();
-    apart(py, || {
+    detached(py, || {
         let stored = decode_model(&bytes).map_err(|problem| problem.to_string());
         stored.and_then(Model::from_stored).map_err(|why| {
-            told(argwhy::io::ModelFileError::Damaged { path: PathBuf::from("pickled model"), why })
+            exception(argwhy::io::ModelFileError::Damaged {
+                path: PathBuf::from("pickled model"),
+                why,
+            })
         })
     })
 }
@@ -393,7 +402,7 @@ pub fn r2(
         )));
     }
     if let Some(weights) = weights.as_ref().filter(|weights| weights.len() != observed.nrows()) {
-        return Err(told(argwhy::core::Error::RowCount {
+        return Err(exception(argwhy::core::Error::RowCount {
             left: "weights",
             left_rows: weights.len(),
             right: "decisions",

@@ -11,7 +11,7 @@ use std::mem;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::told;
+use crate::error::exception;
 
 struct Pools {
     process: u32,
@@ -33,7 +33,7 @@ pub fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
     if let Some(pool) = pools.by_threads.get(&threads) {
         return Ok(Arc::clone(pool));
     }
-    let pool = Arc::new(thread_pool(threads).map_err(told)?);
+    let pool = Arc::new(thread_pool(threads).map_err(exception)?);
     pools.by_threads.insert(threads, Arc::clone(&pool));
     Ok(pool)
 }

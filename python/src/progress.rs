@@ -75,7 +75,7 @@ impl From<&Step> for Iteration {
 pub enum Message {
     /// What there is to say before the solver starts.
     Plan(Vec<String>),
-    /// A step; the solver waits until it is told to go on.
+    /// A step; the solver waits until it may go on.
     Step(Step),
 }
 

@@ -1,6 +1,6 @@
 //! What a fit leaves behind, as arrays.
 
-use crate::array::whole;
+use crate::array::integer;
 use argwhy::core::decision_set::Prices;
 use argwhy::core::solver::Iteration;
 use numpy::PyArray1;
@@ -26,7 +26,7 @@ pub fn history<'py>(py: Python<'py>, steps: &[Iteration]) -> PyResult<Bound<'py,
         ("seconds", |s| s.seconds),
     ];
     for (name, read) in counts {
-        out.set_item(name, PyArray1::from_iter(py, steps.iter().map(|s| whole(read(s)))))?;
+        out.set_item(name, PyArray1::from_iter(py, steps.iter().map(|s| integer(read(s)))))?;
     }
     for (name, read) in numbers {
         out.set_item(name, PyArray1::from_iter(py, steps.iter().map(read)))?;
@@ -38,7 +38,7 @@ pub fn history<'py>(py: Python<'py>, steps: &[Iteration]) -> PyResult<Bound<'py,
 /// Row, limit and value of every price.
 pub fn prices<'py>(py: Python<'py>, prices: &Prices) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    let rows = prices.samples.iter().map(|&row| whole(row));
+    let rows = prices.samples.iter().map(|&row| integer(row));
     out.set_item("row", PyArray1::from_iter(py, rows))?;
     out.set_item("limit", prices.limits.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     out.set_item("price", PyArray1::from_slice(py, &prices.values))?;

@@ -1,4 +1,4 @@
-"""Data and tools that tests share. Data is made here: nothing is read from outside the repository."""
+"""Data and tools that tests share. Data is made here: nothing is read from elsewhere."""
 
 import os
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def plain():
-    """A message without what tells the command's spelling of settings from Python's: `--infeasible clip`, `infeasible="clip"`."""
+    """A message without what tells `--infeasible clip` of the command from `infeasible="clip"`."""
     return lambda text: re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
 
 

@@ -72,7 +72,7 @@ THETA = np.array([[2.0, 1.5], [1.5, 4.0]])
 
 
 def expert(desired, lower, upper):
-    """The best decision in a box by u'THETA u - 2 desired'u: of all faces, the best feasible one."""
+    """The best decision in a box by u'THETA u - 2 desired'u: of all faces, the best feasible."""
     best, least = None, np.inf
     for sides in itertools.product((None, lower, upper), repeat=2):
         held = [j for j in range(2) if sides[j] is not None]

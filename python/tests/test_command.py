@@ -1,4 +1,4 @@
-"""Python and the command are the same program: bit for bit on the same data, and each reads the other's files."""
+"""Python and the command are one program: the same bits, and each reads the other's files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The CUDA kernels of crates/cuda, without a GPU: they compile for every supported chip, and their PTX is current."""
+"""The CUDA kernels, without a GPU: they compile for every supported chip, their PTX is current."""
 
 import hashlib
 import importlib.util

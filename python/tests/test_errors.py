@@ -1,4 +1,4 @@
-"""Every error of the command is an exception with the same words, but for the spelling of settings."""
+"""Every error of the command is an exception in the same words, but for the names of settings."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Random arrays, dtypes, shapes and settings: an answer or an ordinary exception, and the interpreter lives."""
+"""Random arrays, dtypes, shapes, settings: an answer or an exception, and the interpreter lives."""
 
 import warnings
 

@@ -28,7 +28,7 @@ def inertia_matrix(model: Any, body: int) -> Any:
 
 
 def as_cylinders(model: Any) -> Any:
-    """Compiled by MuJoCo itself: each body alone, with a cylinder of height 2h + r in the place of each capsule."""
+    """Compiled by MuJoCo itself: each body alone, a cylinder of height 2h + r for each capsule."""
     bodies = ""
     for body in range(1, model.nbody):
         geoms = ""

@@ -1,4 +1,4 @@
-"""The package's own estimator as a policy: what was promised about batches is what evaluation relies on."""
+"""The package's own estimator as a policy: evaluation relies on what was promised about batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The memory limit is kept by fits and by refusals, measured from outside; bench/memory.py draws many more such fits."""
+"""The memory limit is kept by fits and by refusals, measured from outside.
+
+bench/memory.py draws many more such fits.
+"""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""What a decision is: inside its set, the same alone and in any company, and the minimiser of the learned objective."""
+"""A decision is inside its set, the same alone and in company, and minimises the objective."""
 
 import numpy as np
 import pytest

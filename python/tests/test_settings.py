@@ -1,4 +1,4 @@
-"""One list of settings, one set of defaults, one set of words: Python, the config file and the command."""
+"""One list of settings, one of defaults, one set of words: Python, config file and command."""
 
 import inspect
 import json
@@ -25,7 +25,7 @@ def test_the_signature_has_rusts_names_and_defaults():
 
 
 def candidates(name):
-    """Values that might do for a setting: what it says it takes where it refuses nonsense, and numbers."""
+    """Values that might do for a setting: what it says it takes, refusing nonsense, and numbers."""
     with pytest.raises(ValueError) as raised:
         _argwhy.resolved({name: "nonsense"})
     listed = re.findall("`([^`]+)`", str(raised.value))
@@ -34,7 +34,7 @@ def candidates(name):
 
 @pytest.mark.parametrize("name", _argwhy.defaults())
 def test_every_keyword_reaches_the_settings(name):
-    """Of the constructor as of `set_params`; what a new setting would take is found out, not listed here."""
+    """Of the constructor as of `set_params`; what a new setting would take is found out here."""
     default = _argwhy.defaults()
     for value in candidates(name):
         try:

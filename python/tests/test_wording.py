@@ -1,4 +1,4 @@
-"""Messages name settings as Python does: no flag of the command in an exception, a warning or a report."""
+"""Messages name settings as Python does: no flag in an exception, warning or report."""
 
 import re
 import warnings
@@ -19,7 +19,7 @@ def without_tests(text):
 
 
 def literals(text):
-    """The texts in a Rust source, without comments: good enough for sources that have no `//` in their messages."""
+    """The texts in a Rust source, without comments; its messages must have no `//` in them."""
     code = re.sub(r"^\s*//.*$", "", without_tests(text), flags=re.MULTILINE)
     return re.findall(r'"((?:[^"\\]|\\.)*)"', code, flags=re.DOTALL)
 

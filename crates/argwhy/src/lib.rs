@@ -9,7 +9,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let pilot = Expert::new(Quadrotor::default(), ExpertSettings::default())?;
-//! let demos = pilot.demonstrations(400, 0)?; // what it saw, and how much thrust above hover it chose
+//! // What it saw, and how much thrust above hover it chose.
+//! let demos = pilot.demonstrations(400, 0)?;
 //! let bounds = Some(format!("{},{}", demos.lower[0], demos.upper[0]).parse()?);
 //! let data = Dataset::new(demos.signals, demos.decisions)?;
 //! let fit = Pipeline::new(FitSettings { bounds, ..FitSettings::default() })?.fit(&data)?;

@@ -374,7 +374,7 @@ impl Observer for Forward<'_> {
 impl Fit {
     /// Writes the model with its settings, whole or not at all. Fails for kernels of one's own.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        if let Some(kernel) = self.model.kernel.custom_part() {
+        if let Some(kernel) = self.model.kernel().custom_part() {
             return Err(Error::CustomKernel { name: kernel.name().to_owned() });
         }
         let stored = to_stored(&self.settings, &self.sources)?;

@@ -92,7 +92,7 @@ pub struct FitSettings {
     /// Whether kernel values are kept.
     pub operator: OperatorChoice,
     /// Seed of everything random.
-    #[serde(deserialize_with = "values::whole")]
+    #[serde(deserialize_with = "values::whole_number")]
     pub seed: u64,
 }
 

@@ -75,7 +75,9 @@ mod tests {
 
     #[test]
     fn what_earlier_versions_stored_is_read() {
-        let old = serde_json::json!({"regularization": 1e-3, "constraints": true, "matrix": null, "weights": "w"});
+        let old = serde_json::json!({
+            "regularization": 1e-3, "constraints": true, "matrix": null, "weights": "w"
+        });
         let (settings, sources) = from_stored(&old).unwrap();
         assert_eq!((settings.regularization, sources.constraints), (1e-3, true));
         assert_eq!((sources.matrix, sources.weights.as_deref()), (None, Some("w")));

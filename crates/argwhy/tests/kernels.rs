@@ -164,7 +164,7 @@ fn a_kernel_made_in_rust_is_the_kernel_of_the_same_words() {
     let kernel = Kernel::Sum { terms: vec![Kernel::Rbf { gamma: 0.5 }, Kernel::Linear] };
     let given = fit(FitSettings { kernel: kernel.into(), ..with("rbf") }, &data);
     let words = fit(with("rbf(gamma=0.5) + linear"), &data);
-    assert_eq!(given.model.coefficients, words.model.coefficients);
+    assert_eq!(given.outcome.certified.coefficients, words.outcome.certified.coefficients);
     let folder = tempfile::tempdir().unwrap();
     given.save(folder.path().join("m.argwhy")).unwrap();
     let stored = load_model(&folder.path().join("m.argwhy")).unwrap();

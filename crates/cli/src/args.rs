@@ -41,7 +41,8 @@ pub enum Command {
 #[command(after_help = "\
 Examples:
   argwhy fit hopper.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
-  argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 -o dispatch.argwhy --report fit.html
+  argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 \\
+    -o dispatch.argwhy --report fit.html
   argwhy fit plans.csv --constraints --matrix capacity.csv -o planner.argwhy
 
 Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
@@ -267,8 +268,8 @@ pub struct InspectArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  argwhy demo                        a pilot whose rotors are often at their limits, flown from new starts
-  argwhy demo charging -o depot      a dispatcher of electric vans under limits that change every night, in euros")]
+  argwhy demo                    a pilot whose rotors are often at their limits, from new starts
+  argwhy demo charging -o depot  a dispatcher of electric vans, new limits every night, in euros")]
 pub struct DemoArgs {
     /// Which expert
     #[arg(value_enum, default_value_t)]

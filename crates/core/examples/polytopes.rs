@@ -1,6 +1,7 @@
 //! How long exact fitting takes where every sample has a polytope of its own.
 //!
-//!     cargo run --release -p argwhy-core --example polytopes [n_samples] [decision_dim] [rows] [k] [f32|f64] [stored|tiled]
+//!     cargo run --release -p argwhy-core --example polytopes \
+//!         [n_samples] [decision_dim] [rows] [k] [f32|f64] [stored|tiled]
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people to read")]
 

@@ -67,7 +67,7 @@ fn the_primal_finds_every_known_optimum() {
             assert_eq!(outcome.status, Status::Solved, "{name}: {c:?}");
             let allowed = 1e-9_f64.max(4.0 * known.accuracy) * known.primal;
             assert!((c.primal - known.primal).abs() <= allowed, "{name}: {c:?} {}", known.primal);
-            let found = outcome.weights.unwrap();
+            let found = outcome.feature_weights.unwrap();
             let expected = array2(&known.weights);
             for (a, b) in found.t().iter().zip(&expected) {
                 assert!((a - b).abs() < 1e-5, "{name}: {a} {b}");

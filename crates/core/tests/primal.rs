@@ -131,7 +131,7 @@ fn primal_and_dual_have_the_same_optimum() {
             assert!((c.objective / expected.objective - 1.0).abs() < 1e-9, "{case} {expected:?}");
             assert!((c.primal - expected.primal).abs() < 1e-9 * problem.mean_square(), "{case}");
             // V = Φᵀα.
-            let v = outcome.weights.as_ref().unwrap();
+            let v = outcome.feature_weights.as_ref().unwrap();
             let from_samples = other.certified.coefficients.dot(&phi);
             let scale = v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
             for (a, b) in v.iter().zip(&from_samples) {
@@ -184,7 +184,7 @@ fn bits_do_not_depend_on_threads() {
         let (one, two) = (with(1), with(2));
         assert_eq!(one.status, Status::Solved);
         assert_eq!(one.certified.certificate, two.certified.certificate);
-        assert_eq!(one.weights, two.weights);
+        assert_eq!(one.feature_weights, two.feature_weights);
     }
 }
 
@@ -203,7 +203,7 @@ fn without_limits_it_is_ridge_regression() {
     let design = Design::new(&map, signals.view()).unwrap();
     let outcome = primal::solve(&problem, &design, &tight(), &mut Ignore).unwrap();
     assert_eq!((outcome.status, outcome.iterations), (Status::Solved, 1));
-    let v = outcome.weights.unwrap();
+    let v = outcome.feature_weights.unwrap();
     // (ΦᵀΦ + λI)V = Φᵀû.
     let left = signals.t().dot(&signals).dot(&v.t()) + v.t().mapv(|v| v * k * 50.0);
     let right = signals.t().dot(&wanted);
@@ -240,7 +240,7 @@ fn unused_and_repeated_features_do_no_harm() {
         let design = Design::new(&map, signals.view()).unwrap();
         let outcome =
             primal::solve(&problem, &design, &PrimalSettings::default(), &mut Ignore).unwrap();
-        let v = outcome.weights.unwrap();
+        let v = outcome.feature_weights.unwrap();
         assert!(v.column(0).iter().all(|v| *v == 0.0));
         if k > 1e-15 {
             let gap = outcome.certified.certificate.relative_gap;

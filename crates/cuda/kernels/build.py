@@ -1,4 +1,4 @@
-"""Compiles the CUDA sources beside this file with NVRTC; needs no GPU, no driver and no CUDA toolkit.
+"""Compiles the CUDA sources beside this file with NVRTC: no GPU, driver or CUDA toolkit needed.
 
     python build.py ptx      writes ../ptx/*.ptx, which the crate embeds
     python build.py check    compiles every kernel to machine code for sm_80, sm_90 and sm_100
@@ -36,7 +36,7 @@ def variants():
 
 
 def sources():
-    """What PTX is made from, a line a file: kept beside it, so that a test sees when it is out of date."""
+    """What PTX is made from, a line a file: kept beside it, so that a test sees when it is old."""
     files = sorted(HERE.glob("*.cu")) + [HERE / "build.py"]
     return "".join(f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {f.name}\n" for f in files)
 

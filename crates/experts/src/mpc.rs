@@ -372,9 +372,9 @@ mod tests {
         // Without an active limit the value is eᵀPe, whatever the horizon.
         let expert = expert();
         let near = FAR.map(|v| v * 1e-3);
-        let want = quadratic(&expert.objective().terminal_cost, &near);
+        let expected = quadratic(&expert.objective().terminal_cost, &near);
         let got = expert.value(&near).unwrap();
-        assert!((got - want).abs() <= 1e-9 * want, "{got} {want}");
+        assert!((got - expected).abs() <= 1e-9 * expected, "{got} {expected}");
     }
 
     #[test]

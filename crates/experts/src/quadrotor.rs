@@ -130,9 +130,9 @@ mod tests {
         let plant = Quadrotor::default();
         let end = plant.step(&[0.0, 0.0, 0.4, 1.0, 2.0, -0.5], &[0.0, 0.0], 0.7);
         let t = 0.7;
-        let want =
+        let expected =
             [t, 2.0 * t - GRAVITY * t * t / 2.0, 0.4 - 0.5 * t, 1.0, 2.0 - GRAVITY * t, -0.5];
-        for (a, b) in want.iter().zip(end) {
+        for (a, b) in expected.iter().zip(end) {
             assert!((a - b).abs() < 1e-12, "{a} {b}");
         }
     }

@@ -10,7 +10,7 @@ use argwhy_core::Model;
 use argwhy_core::decision_set::{DecisionSet, Prices, RowLabel};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FitRecord, LearnedTheta};
+use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Support};
 use ndarray::Array2;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,7 @@ pub enum Problem {
 
 /// The file's bytes. The same model and settings give the same bytes.
 pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
-    if let Some(kernel) = model.kernel.custom_part() {
+    if let Some(kernel) = model.kernel().custom_part() {
         return Err(format!("its kernel `{}` is code of the user's own, not data", kernel.name()));
     }
     let metadata = Metadata {
@@ -218,46 +218,18 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: model.features.clone(),
-        kernel: model.kernel.clone(),
+        kernel: model.kernel(),
         decision_set: model.set.clone(),
         constrained: model.constrained,
         record: model.record.clone(),
         settings: settings.clone(),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
-    let (signals_dtype, signals) = signal_bytes(&model.support_signals);
-    let coefficients = little_endian(model.coefficients.iter().map(|v| v.to_le_bytes()));
-    let rows = little_endian(model.support_rows.iter().map(|v| v.to_le_bytes()));
-    let (n, dim, n_prices) = (model.n_support(), model.decision_dim(), model.prices.len());
-    let prices = &model.prices;
-    let doubles =
-        |values: &mut dyn Iterator<Item = &f64>| little_endian(values.map(|v| v.to_le_bytes()));
-    let price_rows = little_endian(prices.samples.iter().map(|v| v.to_le_bytes()));
-    let price_limits = little_endian(prices.limits.iter().map(|v| v.code().to_le_bytes()));
-    let price_values = doubles(&mut prices.values.iter());
-    let theta = model
-        .theta
-        .as_ref()
-        .map(|theta| (doubles(&mut theta.theta_uu.iter()), doubles(&mut theta.multiplier.iter())));
-    let weights = model.weights.as_ref().map(|weights| doubles(&mut weights.iter()));
-    let mut tensors = vec![
-        ("coefficients", Dtype::F64, vec![n, model.coefficients.ncols()], &coefficients),
-        ("price_limits", Dtype::U32, vec![n_prices], &price_limits),
-        ("price_rows", Dtype::U64, vec![n_prices], &price_rows),
-        ("price_values", Dtype::F64, vec![n_prices], &price_values),
-        ("support_rows", Dtype::U64, vec![n], &rows),
-        ("support_signals", signals_dtype, vec![n, model.support_signals.ncols()], &signals),
-    ];
-    if let Some((theta_uu, multiplier)) = &theta {
-        tensors.push(("theta_multiplier", Dtype::F64, vec![dim, dim], multiplier));
-        tensors.push(("theta_uu", Dtype::F64, vec![dim, dim], theta_uu));
-    }
-    if let (Some(bytes), Some(weights)) = (&weights, &model.weights) {
-        tensors.push(("weights", Dtype::F64, vec![weights.nrows(), weights.ncols()], bytes));
-    }
+    let tensors = tensors_of(model);
     let mut views = Vec::new();
-    for (name, dtype, shape, bytes) in tensors {
-        views.push((name, TensorView::new(dtype, shape, bytes).map_err(|e| e.to_string())?));
+    for Tensor { name, dtype, shape, bytes } in &tensors {
+        let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| e.to_string())?;
+        views.push((*name, view));
     }
     let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
         .map_err(|e| e.to_string())?;
@@ -265,6 +237,68 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
     let hash = blake3::hash(&bytes).to_hex();
     bytes[at..at + CHECKSUM_LEN].copy_from_slice(hash.as_bytes());
     Ok(bytes)
+}
+
+/// One array of a file.
+struct Tensor {
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Tensor {
+    fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
+        let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
+        Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
+    }
+
+    fn list<const N: usize>(
+        name: &'static str,
+        dtype: Dtype,
+        values: impl ExactSizeIterator<Item = [u8; N]>,
+    ) -> Self {
+        Self { name, dtype, shape: vec![values.len()], bytes: little_endian(values) }
+    }
+
+    /// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
+    fn signals(name: &'static str, signals: &Array2<f64>) -> Self {
+        if !signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
+            return Self::matrix(name, signals);
+        }
+        let bytes = little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes()));
+        Self { name, dtype: Dtype::F32, shape: signals.shape().to_vec(), bytes }
+    }
+}
+
+/// The arrays of a model, in the order of their names. The lists of samples are there, empty, with
+/// weights of features too: readers of format 2 ask for them.
+fn tensors_of(model: &Model) -> Vec<Tensor> {
+    let none = Support {
+        kernel: model.kernel(),
+        signals: Array2::zeros((0, model.features.signal_dim())),
+        coefficients: Array2::zeros((0, model.decision_dim())),
+        rows: Vec::new(),
+        prices: Prices::default(),
+    };
+    let Support { signals, coefficients, rows, prices, .. } = model.support().unwrap_or(&none);
+    let codes = prices.limits.iter().map(|v| v.code().to_le_bytes());
+    let mut tensors = vec![
+        Tensor::matrix("coefficients", coefficients),
+        Tensor::list("price_limits", Dtype::U32, codes),
+        Tensor::list("price_rows", Dtype::U64, prices.samples.iter().map(|v| v.to_le_bytes())),
+        Tensor::list("price_values", Dtype::F64, prices.values.iter().map(|v| v.to_le_bytes())),
+        Tensor::list("support_rows", Dtype::U64, rows.iter().map(|v| v.to_le_bytes())),
+        Tensor::signals("support_signals", signals),
+    ];
+    if let Some(theta) = &model.theta {
+        tensors.push(Tensor::matrix("theta_multiplier", &theta.multiplier));
+        tensors.push(Tensor::matrix("theta_uu", &theta.theta_uu));
+    }
+    if let Some(weights) = model.feature_weights() {
+        tensors.push(Tensor::matrix("weights", &weights.values));
+    }
+    tensors
 }
 
 /// The model of a file's bytes, once every one of them is known to be as it was written.
@@ -303,32 +337,41 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     } else {
         Prices::default()
     };
-    let weights = if has("weights") { Some(matrix(&tensor("weights")?)?) } else { None };
+    let support = Support {
+        kernel: metadata.kernel,
+        signals: matrix(&tensor("support_signals")?)?,
+        coefficients: matrix(&tensor("coefficients")?)?,
+        rows: row_numbers(&tensor("support_rows")?)?,
+        prices,
+    };
+    let law = if has("weights") {
+        Law::Primal(feature_weights(matrix(&tensor("weights")?)?, &support)?)
+    } else {
+        Law::Kernel(support)
+    };
     let model = Model {
         features: metadata.features,
-        kernel: metadata.kernel,
+        law,
         set: metadata.decision_set,
         constrained: metadata.constrained,
         theta,
-        weights,
-        prices,
-        support_signals: matrix(&tensor("support_signals")?)?,
-        coefficients: matrix(&tensor("coefficients")?)?,
-        support_rows: row_numbers(&tensor("support_rows")?)?,
         record: metadata.record,
     };
     model.validate().map_err(|e| damaged(&e))?;
     Ok(StoredModel { model, settings: metadata.settings, version: metadata.version })
 }
 
-/// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
-fn signal_bytes(signals: &Array2<f64>) -> (Dtype, Vec<u8>) {
-    let fits = signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits());
-    if fits {
-        (Dtype::F32, little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes())))
-    } else {
-        (Dtype::F64, little_endian(signals.iter().map(|v| v.to_le_bytes())))
+/// Weights of features, where the kernel has these and nothing says something else of samples.
+fn feature_weights(values: Array2<f64>, rest: &Support) -> Result<FeatureWeights, Problem> {
+    let intercept = rest.kernel == Kernel::linear_with_intercept();
+    if rest.kernel != Kernel::Linear && !intercept {
+        return Err(Problem::Damaged(format!("weights for the kernel {}", rest.kernel)));
     }
+    let lengths = [rest.signals.nrows(), rest.coefficients.nrows(), rest.rows.len()];
+    if lengths != [0; 3] || !rest.prices.is_empty() {
+        return Err(Problem::Damaged("weights of features beside samples".to_owned()));
+    }
+    Ok(FeatureWeights { values, intercept })
 }
 
 fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u8> {

@@ -5,7 +5,7 @@
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FitRecord, LearnedTheta};
+use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Support};
 use argwhy_core::problem::Certificate;
 use argwhy_core::solver::Status;
 use argwhy_core::{Model, Predictor};
@@ -23,7 +23,7 @@ fn model(
     lower: Vec<f64>,
     upper: Vec<f64>,
 ) -> Model {
-    let support_rows = (0..signals.nrows() as u64).map(|row| row * 3).collect();
+    let rows = (0..signals.nrows() as u64).map(|row| row * 3).collect();
     let identity = Array2::<f64>::eye(coefficients.ncols());
     Model {
         features: FeatureMap::fit(
@@ -31,19 +31,20 @@ fn model(
             array![[0.1, 2.0], [0.7, -1.0]].view(),
         )
         .unwrap(),
-        kernel: Kernel::Rbf { gamma: 1.0 / 6.0 },
+        law: Law::Kernel(Support {
+            kernel: Kernel::Rbf { gamma: 1.0 / 6.0 },
+            signals,
+            coefficients,
+            rows,
+            prices: Prices {
+                samples: vec![0, 0, 7],
+                limits: vec![RowLabel::Equality(1), RowLabel::Upper(0), RowLabel::Inequality(3)],
+                values: vec![-1.5, 0.1, 5e-324],
+            },
+        }),
         set: DecisionSet::Box(BoxLimits::new(lower, upper).unwrap()),
         constrained: true,
-        weights: None,
         theta: Some(LearnedTheta { theta_uu: 1.5 * &identity, multiplier: 0.1 * identity }),
-        prices: Prices {
-            samples: vec![0, 0, 7],
-            limits: vec![RowLabel::Equality(1), RowLabel::Upper(0), RowLabel::Inequality(3)],
-            values: vec![-1.5, 0.1, 5e-324],
-        },
-        support_signals: signals,
-        coefficients,
-        support_rows,
         record: FitRecord {
             status: Status::Solved,
             n_samples: 17,
@@ -111,33 +112,32 @@ fn every_truncation_and_extension_is_refused() {
 
 #[test]
 fn a_plain_model_is_read_back_bit_for_bit() {
-    for (kernel, rows) in [(Kernel::Linear, 6), (Kernel::linear_with_intercept(), 7)] {
-        let weights =
-            Array2::from_shape_fn((rows, 2), |(k, j)| (k as f64 + 0.1) / (j as f64 - 3.0));
-        let empty = model(
-            Array2::zeros((0, 2)),
-            Array2::zeros((0, 2)),
-            vec![-1.0, -f64::INFINITY],
-            vec![f64::INFINITY, 0.3],
-        );
-        let plain = Model {
-            kernel: kernel.clone(),
-            weights: Some(weights),
-            prices: Prices::default(),
-            ..empty
-        };
-        let bytes = encode_model(&plain, &settings()).unwrap();
-        assert_eq!(decode_model(&bytes).unwrap().model, plain);
-        // Weights of another length, or beside samples, are damage.
-        let wide = Model { weights: Some(Array2::zeros((rows + 1, 2))), ..plain.clone() };
-        let both = Model { weights: plain.weights.clone(), kernel, ..small() };
-        for wrong in [wide, both] {
-            let bytes = encode_model(&wrong, &settings()).unwrap();
-            assert!(
-                matches!(decode_model(&bytes), Err(Problem::Damaged(why)) if why.contains("weights"))
-            );
-        }
+    for (intercept, rows) in [(false, 6), (true, 7)] {
+        let values = Array2::from_shape_fn((rows, 2), |(k, j)| (k as f64 + 0.1) / (j as f64 - 3.0));
+        let of =
+            |values| Model { law: Law::Primal(FeatureWeights { values, intercept }), ..small() };
+        let primal = of(values);
+        let bytes = encode_model(&primal, &settings()).unwrap();
+        assert_eq!(decode_model(&bytes).unwrap().model, primal);
+        // Weights of another length are damage.
+        let wide = encode_model(&of(Array2::zeros((rows + 1, 2))), &settings()).unwrap();
+        let found = decode_model(&wide);
+        assert!(matches!(found, Err(Problem::Damaged(why)) if why.contains("weights")));
     }
+    // So are weights beside samples, and weights of a kernel that has none: an array is renamed.
+    for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 1.0 }] {
+        let both = encode_model(&with_kernel(small(), kernel), &settings()).unwrap();
+        let found = decode_model(&altered(&both, "\"theta_uu\":", "\"weights\" :"));
+        assert!(matches!(found, Err(Problem::Damaged(why)) if why.contains("weights")));
+    }
+}
+
+/// The model with another kernel.
+fn with_kernel(mut model: Model, kernel: Kernel) -> Model {
+    if let Law::Kernel(support) = &mut model.law {
+        support.kernel = kernel;
+    }
+    model
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn kernels() -> Vec<Kernel> {
 #[test]
 fn every_kernel_is_read_back() {
     for kernel in kernels() {
-        let model = Model { kernel, ..small() };
+        let model = with_kernel(small(), kernel);
         let bytes = encode_model(&model, &settings()).unwrap();
         assert_eq!(decode_model(&bytes).unwrap().model, model);
     }
@@ -209,7 +209,7 @@ fn a_kernel_of_a_later_version_is_told_apart_from_damage() {
         assert!(message.contains(part), "{message}");
     }
     for kernel in kernels().split_off(3) {
-        let bytes = encode_model(&Model { kernel, ..small() }, &settings()).unwrap();
+        let bytes = encode_model(&with_kernel(small(), kernel), &settings()).unwrap();
         let later = altered(&bytes, r#"\"matern52\""#, r#"\"matern72\""#);
         let found = decode_model(&later).unwrap_err();
         assert!(
@@ -228,9 +228,9 @@ fn models_of_earlier_versions_are_read() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/three-kernels.safetensors");
     let stored = load_model(&path).unwrap();
-    assert_eq!(stored.model.kernel, Kernel::Rbf { gamma: 0.25 });
+    assert_eq!(stored.model.kernel(), Kernel::Rbf { gamma: 0.25 });
     let predictor = Predictor::new(&stored.model).unwrap();
-    let decided = predictor.predict(stored.model.support_signals.view()).unwrap();
+    let decided = predictor.predict(stored.model.support().unwrap().signals.view()).unwrap();
     assert!(decided.iter().all(|u| u.abs() <= 1.0));
 }
 
@@ -342,7 +342,7 @@ fn every_field_of_the_header_is_validated() {
     cases.push(Kernel::Rbf { gamma: 0.5 });
     let mut refused = 0;
     for kernel in cases {
-        let model = Model { kernel, constrained: false, theta: None, ..small() };
+        let model = Model { constrained: false, theta: None, ..with_kernel(small(), kernel) };
         let whole = encode_model(&model, &json!({ "seed": 1 })).unwrap();
         let metadata = metadata_of(&whole);
         assert!(decides(&with_metadata(&whole, &metadata)), "the test's own way of writing");
@@ -392,7 +392,6 @@ fn a_clip_that_is_not_positive_is_refused() {
 fn models_that_do_not_fit_together_are_refused() {
     let infinite = f64::INFINITY;
     let (lower, upper) = (vec![-1.0, -infinite], vec![infinite, 0.3]);
-    let good = small();
     for (what, bad) in [
         (
             "signals too wide",
@@ -408,18 +407,18 @@ fn models_that_do_not_fit_together_are_refused() {
         ),
         ("NaN", model(Array2::ones((1, 2)), array![[f64::NAN, 1.0]], lower.clone(), upper.clone())),
         ("infinite", model(array![[1.0, infinite]], Array2::ones((1, 2)), lower, upper)),
-        ("gamma", Model { kernel: Kernel::Rbf { gamma: -1.0 }, ..good.clone() }),
+        ("gamma", with_kernel(small(), Kernel::Rbf { gamma: -1.0 })),
         (
             "length scales",
-            Model {
-                kernel: Kernel::Anisotropic {
+            with_kernel(
+                small(),
+                Kernel::Anisotropic {
                     length_scales: vec![1.0; 5],
                     kernel: Box::new(Kernel::Linear),
                 },
-                ..good.clone()
-            },
+            ),
         ),
-        ("no terms", Model { kernel: Kernel::Sum { terms: vec![] }, ..good.clone() }),
+        ("no terms", with_kernel(small(), Kernel::Sum { terms: vec![] })),
     ] {
         let answer = encode_model(&bad, &settings()).map(|bytes| decode_model(&bytes).is_err());
         assert!(answer.unwrap_or(true), "{what}");
@@ -459,7 +458,10 @@ fn number() -> impl Strategy<Value = f64> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 128, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default()
+        cases: 128,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
     })]
 
     #[test]
@@ -470,7 +472,9 @@ proptest! {
         gap in number(),
         limit in number(),
     ) {
-        let part = |values: &[f64]| Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap();
+        let part = |values: &[f64]| {
+            Array2::from_shape_vec((n, 2), values[..2 * n].to_vec()).unwrap()
+        };
         let mut original = model(
             part(&signals),
             part(&coefficients),
@@ -485,7 +489,8 @@ proptest! {
         prop_assert_eq!(&stored.settings, &settings());
         prop_assert_eq!(&stored.model, &original);
         // −0 = 0 to the comparison above, not to this one.
-        prop_assert!(encode_model(&stored.model, &settings()).unwrap() == std::fs::read(&path).unwrap());
+        let again = encode_model(&stored.model, &settings()).unwrap();
+        prop_assert!(again == std::fs::read(&path).unwrap());
         let _ = Predictor::new(&stored.model).unwrap();
     }
 }

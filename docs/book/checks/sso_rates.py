@@ -41,7 +41,7 @@ class Problem:
         return self.kernel @ ((self.decisions - x) / self.ridge)
 
     def error(self, x):
-        """(Q)(x) − (Q)*, as a sum of two nonnegative terms: the slope at the optimum and the curvature."""
+        """(Q)(x) − (Q)*, the sum of two nonnegative terms: slope at the optimum, and curvature."""
         step = x - self.best
         return np.sum(self.best_slope * step) + 0.5 * np.sum(step * (self.hessian @ step))
 
@@ -175,7 +175,7 @@ def small_problem(rng):
 
 
 def starting_points(problem, rng):
-    """Anywhere; the decisions; and off the optimum along the flattest and steepest directions, where rates are tested."""
+    """Anywhere; the decisions; off the optimum along the flattest and the steepest directions."""
     yield rng.uniform(-1, 1, size=(N_SMALL, 1))
     yield problem.decisions.copy()
     values, vectors = np.linalg.eigh(problem.hessian)
@@ -348,7 +348,7 @@ def run(problem, name, p, iterations, seed, start=None):
 
 
 def largest_of_blocks(problem, p):
-    """At least max over S of λ_max(K_SS): the smaller of λ_max(K) and the largest sum of p entries of a row."""
+    """At least max over S of λ_max(K_SS): λ_max(K) or the largest sum of p entries of a row."""
     rows = np.sort(np.abs(problem.kernel), axis=1)[:, -p:].sum(axis=1).max()
     return min(rows, np.linalg.eigvalsh(problem.kernel)[-1])
 
@@ -398,7 +398,10 @@ def parts_of(n, m):
 
 
 def rules(kernel, decisions, ridge, seeds=3, scale=200):
-    """Errors in the paper's scaling after 10 and 20 blocks of half the rows, from a warm-up in two parts."""
+    """Errors in the paper's scaling after 10 and 20 blocks of half the rows.
+
+    They start from a warm-up in two parts.
+    """
     n = len(kernel)
     problem = Problem(kernel, decisions, -1.0, 1.0, ridge)
     start = decisions.copy()
@@ -414,7 +417,10 @@ def rules(kernel, decisions, ridge, seeds=3, scale=200):
 
 
 def one_at_a_time():
-    """The example of the book: the paper's rule with blocks of one sample never looks at the sample on its limit."""
+    """The book's example: the paper's rule in blocks of one sample.
+
+    It never looks at the sample on its limit.
+    """
     kernel = np.array([[1, 0.5, 0.5], [0.5, 1, 0.5], [0.5, 0.5, 1]])
     problem = Problem(kernel, np.array([[0.5], [0.4], [1.0]]), -1.0, 1.0, 1.0)
     x, choose, seen = problem.decisions.copy(), rule("paper", problem, 1, np.random.default_rng(0)), set()

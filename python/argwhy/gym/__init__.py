@@ -2,7 +2,7 @@
 
     from argwhy.gym import evaluate, make_d4rl_env, record
 
-    result = evaluate(estimator, "hopper")           # 100 episodes in the physics D4RL was recorded on
+    result = evaluate(estimator, "hopper")           # 100 episodes in D4RL's own physics
     print(result)                                    # mean, spread, lengths, D4RL score, versions
     record(estimator, "hopper", "hopper.gif")
 

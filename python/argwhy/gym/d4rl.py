@@ -4,9 +4,10 @@ MuJoCo has changed since: Gymnasium's Hopper, Walker2d and HalfCheetah move a li
 from those behind the data, and a policy learned from the data is judged in a world its expert never
 saw. Two things changed, and `restore_physics` undoes both:
 
-1. The solid of a capsule (radius r, half length h) was taken for a cylinder of height 2h + r; mass and inertia are exact today.
-2. Two geoms touched at a distance of max(margin_1, margin_2); since some release at margin_1 + margin_2. Only Hopper has margins,
-   all alike.
+1. The solid of a capsule (radius r, half length h) was taken for a cylinder of height 2h + r; mass
+   and inertia are exact today.
+2. Two geoms touched at a distance of max(margin_1, margin_2); since some release at margin_1 +
+   margin_2. Only Hopper has margins, all alike.
 
 With them undone, D4RL's transitions come out again to the rounding of their float32
 (`tests/test_gym_d4rl.py` keeps the facts). The base is Gymnasium's `-v4`: `-v5` changed the
@@ -54,10 +55,14 @@ REFERENCE_RETURNS: dict[str, tuple[float, float]] = {
 
 
 def task_name(name: str) -> str | None:
-    """`'hopper'` for `'hopper'`, `'hopper-medium-v2'`, `'Hopper-v4'` and the like; None where D4RL has no reference returns.
+    """`'hopper'` for `'hopper'`, `'hopper-medium-v2'`, `'Hopper-v4'` and the like.
 
-    >>> task_name("hopper-medium-expert-v2"), task_name("argwhy/D4rlWalker2d-v2"), task_name("Pendulum-v1")
-    ('hopper', 'walker2d', None)
+    None where D4RL has no reference returns.
+
+    >>> task_name("hopper-medium-expert-v2"), task_name("argwhy/D4rlWalker2d-v2")
+    ('hopper', 'walker2d')
+    >>> task_name("Pendulum-v1") is None
+    True
     """
     first = name.rsplit("/", 1)[-1].lower().removeprefix("d4rl").split("-")[0]
     return first if first in REFERENCE_RETURNS else None
@@ -108,7 +113,7 @@ def register() -> None:
 
 
 def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
-    """What Gymnasium calls to make a registered environment; `make_d4rl_env` also limits its steps."""
+    """What Gymnasium calls to make a registered environment; `make_d4rl_env` limits steps too."""
     entry_point, total_mass = _MODELS[task]
     try:
         constructor = load_env_creator(entry_point)
@@ -124,7 +129,10 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
 
 @contextlib.contextmanager
 def _quiet_compiler() -> Generator[None, None, None]:
-    """MuJoCo 4 deplores the cheetah's `settotalmass`, on the terminal and in a file MUJOCO_LOG.TXT, once an environment."""
+    """MuJoCo 4 deplores the cheetah's `settotalmass`, once an environment.
+
+    It does so on the terminal and in a file MUJOCO_LOG.TXT.
+    """
     before = mujoco.get_mju_user_warning()
 
     def pass_on(message: str) -> None:
@@ -139,7 +147,7 @@ def _quiet_compiler() -> Generator[None, None, None]:
 
 
 def restore_physics(env: Any, total_mass: float | None = None) -> None:
-    """Give a fresh MuJoCo environment made of capsules the old masses, inertias and contact distances.
+    """Give a fresh MuJoCo environment of capsules the old masses, inertias and contact distances.
 
     `total_mass` (kg) scales the bodies to that sum, as the model's `settotalmass` did after the old
     formula.
@@ -163,7 +171,7 @@ def restore_physics(env: Any, total_mass: float | None = None) -> None:
 
 @functools.cache
 def margins_add_up() -> bool:
-    """Whether this MuJoCo lets two geoms touch at the sum of their margins. Asked of two spheres: releases differ."""
+    """Whether this MuJoCo adds the margins of two geoms. Asked of two spheres: releases differ."""
     sphere = '<body pos="{} 0 0"><freejoint/><geom size="1" margin="0.1"/></body>'
     model = mujoco.MjModel.from_xml_string(
         f"<mujoco><worldbody>{sphere.format(0)}{sphere.format(2.15)}</worldbody></mujoco>"
@@ -174,7 +182,10 @@ def margins_add_up() -> bool:
 
 
 def _old_capsule(model: Any, geom: int) -> tuple[float, Array, Array]:
-    """Mass, centre and inertia about that centre, in the body's frame, of a capsule as a cylinder of height 2h + r."""
+    """Mass, centre and inertia about it, in the body's frame, of a capsule taken as a cylinder.
+
+    The cylinder has height 2h + r.
+    """
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_CAPSULE:
         raise ValueError(f"restore_physics: geom {geom} is no capsule; only models made of capsules can be restored")
     radius, half_length = model.geom_size[geom, :2]
@@ -187,7 +198,7 @@ def _old_capsule(model: Any, geom: int) -> tuple[float, Array, Array]:
 
 
 def _set_inertia(model: Any, body: int, solids: list[tuple[float, Array, Array]]) -> None:
-    """One rigid body out of solids: moments about the common centre (Steiner), stored in their principal axes."""
+    """One rigid body out of solids: moments about the common centre (Steiner), principal axes."""
     total = sum(mass for mass, _, _ in solids)
     centre = np.sum([mass * position for mass, position, _ in solids], axis=0) / total
     inertia = np.zeros((3, 3))

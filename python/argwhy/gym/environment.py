@@ -11,11 +11,11 @@ from .d4rl import build, environment_id, task_name
 
 AnyEnv: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | Callable[[], AnyEnv] | AnyEnv"
-"""An id of Gymnasium's, a D4RL name such as `'hopper'`, a function that makes an environment, or an environment."""
+"""An id of Gymnasium's, a D4RL name such as `'hopper'`, an environment, or what makes one."""
 
 
 def make_env(env: EnvLike, **options: Any) -> AnyEnv:
-    """A fresh environment, or the very one given. `options` (`render_mode` and the like) go with names alone."""
+    """A fresh environment, or the very one given; `options` (as `render_mode`) go with names."""
     given: Any = env  # what is annotated need not be what comes
     if isinstance(given, str):
         return gymnasium.make(_identifier(given), **options)

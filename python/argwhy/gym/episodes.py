@@ -26,15 +26,17 @@ def evaluate(policy: Policy, env: EnvLike, episodes: int = 100, seed: int = 0, *
     policy:
         Has ``.predict(X)``, or is a function of X; X holds one observation a row.
     env:
-        An id of Gymnasium's, a D4RL name as ``"hopper"`` (see `make_d4rl_env`), a function that makes environments, or an
-        environment. The last is used as it is, alone, and left open: its model may have been changed by hand.
+        An id of Gymnasium's, a D4RL name as ``"hopper"`` (see `make_d4rl_env`), a function that
+        makes environments, or an environment. The last is used as it is, alone, and left open: its
+        model may have been changed by hand.
     episodes:
         How many.
     seed:
         Episode i is reset with ``seed + i``.
     at_once:
-        Environments stepped side by side, 32 unless said. A policy whose decision for one observation does not depend on its
-        neighbours in X (every estimator of argwhy) gives the same result for any number.
+        Environments stepped side by side, 32 unless said. A policy whose decision for one
+        observation does not depend on its neighbours in X (every estimator of argwhy) gives the
+        same result for any number.
 
     Examples
     --------
@@ -83,7 +85,7 @@ class Episode:
 
 
 def _run(policy: Policy, envs: list[AnyEnv], episodes: int, seed: int) -> list[Episode]:
-    """All episodes, in order. An environment that is done takes the next one, so that the batch stays full to the end."""
+    """All episodes, in order; what is done takes the next, so that the batch stays full."""
     decide = Decider(policy, envs[0])
     waiting: Iterator[int] = iter(range(episodes))
     living = [Episode(number, env, seed + number) for env, number in zip(envs, waiting)]  # envs first: zip drops no number

@@ -59,7 +59,7 @@ class Evaluation:
 
     @property
     def d4rl_score(self) -> float | None:
-        """100 (mean - random) / (expert - random) with D4RL's two returns; None where D4RL has none."""
+        """100 (mean - random) / (expert - random) with D4RL's returns; None where it has none."""
         return None if self._task is None else d4rl_score(self._task, self.mean)
 
     @property
@@ -74,7 +74,7 @@ class Evaluation:
 
     @property
     def d4rl_physics(self) -> bool:
-        """Whether the environment was `make_d4rl_env`'s; scores from another do not compare with published ones."""
+        """Whether it was `make_d4rl_env`'s; other scores do not compare with published ones."""
         return self._task is not None and self.env == environment_id(self._task)
 
     @property

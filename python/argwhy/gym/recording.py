@@ -52,14 +52,17 @@ def record(
     fps: float = 25.0,
     size: tuple[int, int] = (320, 320),
 ) -> Recording:
-    """Render one episode, the one that `evaluate` with this seed begins with, into a .gif or .mp4 that plays at real speed.
+    """Render the episode that `evaluate` with this seed begins with into a .gif or .mp4.
+
+    It plays at real speed.
 
     Parameters
     ----------
     policy:
         As for `evaluate`.
     env:
-        As for `evaluate`. What is not a name has to render arrays: ``make_d4rl_env("hopper", render_mode="rgb_array")``.
+        As for `evaluate`. What is not a name has to render arrays:
+        ``make_d4rl_env("hopper", render_mode="rgb_array")``.
     path:
         Ends in ``.gif`` or ``.mp4``; the ending chooses the format. An existing file is replaced.
     seed:
@@ -136,7 +139,10 @@ def _picture(env: AnyEnv) -> Frame:
 
 
 def _draw_without_display() -> None:
-    """Gymnasium tries GLFW first and takes its failure for success where there is no display; it reads the variable at the first picture."""
+    """Gymnasium tries GLFW first and takes its failure for success where there is no display.
+
+    It reads the variable at the first picture.
+    """
     if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")
 

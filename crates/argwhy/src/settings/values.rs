@@ -181,7 +181,7 @@ impl Raw {
 }
 
 /// A whole number that may be larger than TOML can hold, where it comes as text.
-pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(super) fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Whole {

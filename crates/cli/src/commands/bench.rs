@@ -33,9 +33,10 @@ struct Speed {
 /// Signals like those of the training data: support signals in turn, or zeros where there is no
 /// support.
 fn signals(model: &Model, n: usize) -> Array2<f64> {
-    let support = &model.support_signals;
+    let signals = model.support().map(|support| &support.signals);
+    let support = signals.filter(|signals| signals.nrows() > 0);
     Array2::from_shape_fn((n, model.features.signal_dim()), |(i, j)| {
-        if support.nrows() == 0 { 0.0 } else { support[[i * STRIDE % support.nrows(), j]] }
+        support.map_or(0.0, |signals| signals[[i * STRIDE % signals.nrows(), j]])
     })
 }
 
@@ -130,8 +131,10 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     if args.json {
         print_json(&speed)?;
     } else {
-        let kind = match &model.weights {
-            Some(weights) => format!("{} × {} weights", weights.nrows(), weights.ncols()),
+        let kind = match model.feature_weights() {
+            Some(weights) => {
+                format!("{} × {} weights", weights.values.nrows(), weights.values.ncols())
+            }
             None => format!("{} support points", speed.n_support),
         };
         print(&format!(

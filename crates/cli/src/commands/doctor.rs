@@ -158,7 +158,7 @@ fn threads() -> Check {
         let decisions = samples(500, 2).mapv(|u| u.clamp(-0.5, 0.5));
         let data = Dataset::new(samples(500, 4), decisions)?;
         let fit = Pipeline::new(settings)?.fit(&data)?;
-        Ok::<_, argwhy::Error>(fit.model.coefficients)
+        Ok::<_, argwhy::Error>(fit.outcome.certified.coefficients)
     };
     let (ok, found) = match (fit_with(1), fit_with(2)) {
         (Ok(one), Ok(two)) if one == two => (true, "one and two give the same bits".to_owned()),

@@ -26,9 +26,12 @@ pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
         print_json(&m)?;
     } else {
         print(&format!(
-            "rows                {}\nrmse                {:.6}\nmean absolute error {:.6}\nlargest \
-             error       {:.6}\n\
-             mean suboptimality  {:.6e}\noutside the limits  {}\n",
+            "rows                {}\n\
+             rmse                {:.6}\n\
+             mean absolute error {:.6}\n\
+             largest error       {:.6}\n\
+             mean suboptimality  {:.6e}\n\
+             outside the limits  {}\n",
             m.n, m.rmse, m.mae, m.max_error, m.mean_suboptimality, m.infeasible
         ))?;
     }

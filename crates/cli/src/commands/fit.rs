@@ -163,7 +163,7 @@ fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
 
 fn summarise(fit: &Fit, path: &Path, quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
-    let products = match &fit.model.weights {
+    let products = match fit.model.feature_weights() {
         Some(_) => String::new(),
         None => format!(", {} kernel products", record.kernel_products),
     };
@@ -178,7 +178,7 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             record.seconds,
         ),
     );
-    if let Some(bound) = pages::prediction_bound(&fit.model) {
+    if let Some(bound) = fit.model.prediction_bound() {
         say(
             quiet,
             format_args!(
@@ -186,7 +186,7 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             ),
         );
     }
-    if let (Some(theta), Some(bound)) = (&fit.model.theta, pages::theta_bound(&fit.model)) {
+    if let (Some(theta), Some(bound)) = (&fit.model.theta, fit.model.theta_bound()) {
         let largest = theta.theta_uu.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         say(
             quiet,
@@ -212,8 +212,8 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
             ),
         );
     }
-    let size = match &fit.model.weights {
-        Some(weights) => format!("{} × {} weights", weights.nrows(), weights.ncols()),
+    let size = match fit.model.feature_weights() {
+        Some(weights) => format!("{} × {} weights", weights.values.nrows(), weights.values.ncols()),
         None => format!("{} of {} samples carry weight", fit.model.n_support(), record.n_samples),
     };
     say(quiet, format_args!("{size}; model saved to {}", path.display()));

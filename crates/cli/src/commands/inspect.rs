@@ -3,10 +3,11 @@
 use super::fit::FitResult;
 use super::targets::check_targets;
 use super::{print, print_json};
+use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
 use crate::prices::{Held, by_limit};
-use crate::{End, pages};
+use argwhy::core::model::Law;
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
 use argwhy::{Kernel, Model};
@@ -49,7 +50,7 @@ fn named(model: &Model, weights: &Array2<f64>) -> Vec<Weights> {
 
 fn samples(model: &Model) -> String {
     let n_samples = model.record.n_samples;
-    match &model.weights {
+    match model.feature_weights() {
         Some(_) => n_samples.to_string(),
         None => format!("{n_samples}, {} carry weight", model.n_support()),
     }
@@ -57,12 +58,12 @@ fn samples(model: &Model) -> String {
 
 /// What kind of function the model is.
 fn kind(model: &Model) -> String {
-    match &model.weights {
-        Some(weights) if weights.nrows() > model.features.n_features() => {
+    match &model.law {
+        Law::Primal(weights) if weights.intercept => {
             "plain linear, weights of the normalised features and an intercept".to_owned()
         }
-        Some(_) => "plain linear, weights of the normalised features".to_owned(),
-        None => model.kernel.to_string(),
+        Law::Primal(_) => "plain linear, weights of the normalised features".to_owned(),
+        Law::Kernel(support) => support.kernel.to_string(),
     }
 }
 
@@ -101,17 +102,19 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     }
     let stored = argwhy::load_model(&args.model)?;
     let model = &stored.model;
-    if args.prices.is_some() && model.weights.is_some() {
-        return Err(CliError::Usage(format!(
-            "a plain model keeps no prices of its training samples; `argwhy predict {} DATA \
-             --prices FILE` computes them",
-            args.model.display()
-        )));
-    }
     if let Some(path) = &args.prices {
-        write_prices(path, &model.prices)?;
+        let Some(support) = model.support() else {
+            return Err(CliError::Usage(format!(
+                "a plain model keeps no prices of its training samples; `argwhy predict {} DATA \
+                 --prices FILE` computes them",
+                args.model.display()
+            )));
+        };
+        write_prices(path, &support.prices)?;
     }
-    let held = by_limit(&model.prices, model.record.n_samples);
+    let held = model
+        .support()
+        .map_or_else(Vec::new, |support| by_limit(&support.prices, model.record.n_samples));
     let dim = model.decision_dim();
     if args.json {
         let metric = model.metric()?;
@@ -120,11 +123,11 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
             theta_uu,
-            kernel: model.kernel.clone(),
+            kernel: model.kernel(),
             signal_dim: model.features.signal_dim(),
             decision_set: model.set.clone(),
-            support_rows: model.support_rows.clone(),
-            weights: model.weights.as_ref().map(|weights| named(model, weights)),
+            support_rows: model.support().map_or_else(Vec::new, |e| e.rows.clone()),
+            weights: model.feature_weights().map(|weights| named(model, &weights.values)),
             constrained: model.constrained,
             prices: held,
             version: stored.version,
@@ -148,13 +151,13 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         "signals",
         &format!("{} → {} features", model.features.signal_dim(), model.features.n_features()),
     );
-    line(if model.weights.is_some() { "model" } else { "kernel" }, &kind(model));
+    line(if model.feature_weights().is_some() { "model" } else { "kernel" }, &kind(model));
     if let Some(theta) = &model.theta {
         for (i, row) in theta.theta_uu.rows().into_iter().enumerate() {
             let entries: Vec<String> = row.iter().map(|v| format!("{v:10.5}")).collect();
             line(if i == 0 { "theta_uu" } else { "" }, &entries.join(" "));
         }
-        let bound = pages::theta_bound(model).unwrap_or(0.0);
+        let bound = model.theta_bound().unwrap_or(0.0);
         line("", &format!("learned to within {bound:.1e}"));
     }
     let limits = model.set.limits();
@@ -172,7 +175,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         &format!(
             "{} steps{}, {:.2} s, peak memory {}",
             record.iterations,
-            match &model.weights {
+            match model.feature_weights() {
                 Some(_) => String::new(),
                 None => format!(", {} kernel products", record.kernel_products),
             },
@@ -182,8 +185,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     );
     line("written by", &format!("argwhy {}", stored.version));
     line("settings", &stored.settings);
-    if let Some(weights) = &model.weights {
-        text.push_str(&weights_table(model, weights));
+    if let Some(weights) = model.feature_weights() {
+        text.push_str(&weights_table(model, &weights.values));
     }
     if !held.is_empty() {
         text.push_str(&table(&held));

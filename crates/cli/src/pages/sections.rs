@@ -5,6 +5,7 @@ use crate::report::{
     BarChart, Details, Figure, Histogram, LineChart, Page, ReportError, ScatterChart, Section,
     Series, Table, Tone, number,
 };
+use argwhy::core::model::Law;
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::settings::MemorySize;
 use argwhy::{Fit, Model};
@@ -29,17 +30,19 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
         number(c.primal),
         c.relative_gap
     );
-    let (size_name, size, of) = match &fit.model.weights {
-        Some(weights) => {
-            ("Weights", weights.len().to_string(), format!("from {} samples", record.n_samples))
-        }
+    let (size_name, size, of) = match fit.model.feature_weights() {
+        Some(weights) => (
+            "Weights",
+            weights.values.len().to_string(),
+            format!("from {} samples", record.n_samples),
+        ),
         None => (
             "Samples with weight",
             fit.model.n_support().to_string(),
             format!("of {}", record.n_samples),
         ),
     };
-    let products = match &fit.model.weights {
+    let products = match fit.model.feature_weights() {
         Some(_) => String::new(),
         None => format!(", {} kernel products", record.kernel_products),
     };
@@ -120,7 +123,7 @@ pub fn certificate(fit: &Fit) -> Section {
         .row(["gap", &format!("{:.3e}", c.gap)])
         .row(["relative gap", &format!("{:.3e}", c.relative_gap)])
         .row(["objective (Q)(x)", &format!("{:.12}", c.objective)]);
-    let how = if fit.model.weights.is_some() {
+    let how = if fit.model.feature_weights().is_some() {
         "Both bounds are evaluated from their definitions in double precision, the upper one at \
          exactly the weights that are stored in the model. The optimum lies between them."
     } else {
@@ -128,7 +131,7 @@ pub fn certificate(fit: &Fit) -> Section {
          exactly the coefficients that are stored in the model. The optimum lies between them."
     };
     let mut section = Section::new("Certificate").text(how);
-    if let Some(bound) = super::prediction_bound(&fit.model) {
+    if let Some(bound) = fit.model.prediction_bound() {
         section = section.text(format!(
             "Consequence: every decision of this model, on signals seen or not, is within \
              {bound:.1e} of what the exact optimum would decide."
@@ -188,10 +191,11 @@ fn feature_weights(model: &Model, weights: &Array2<f64>) -> Result<Section, Repo
 /// Which samples, or features of a plain model, carry weight.
 pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
     let model = &fit.model;
-    if let Some(weights) = &model.weights {
-        return feature_weights(model, weights);
-    }
-    let sizes: Vec<f64> = model
+    let support = match &model.law {
+        Law::Primal(weights) => return feature_weights(model, &weights.values),
+        Law::Kernel(support) => support,
+    };
+    let sizes: Vec<f64> = support
         .coefficients
         .rows()
         .into_iter()
@@ -207,7 +211,7 @@ pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
         .render()?;
     let mut bars = BarChart::new("‖α_i‖");
     for &i in order.iter().take(15) {
-        bars = bars.bar(format!("row {}", model.support_rows[i]), sizes[i]);
+        bars = bars.bar(format!("row {}", support.rows[i]), sizes[i]);
     }
     let total: f64 = sizes.iter().sum();
     let mut running = 0.0;
@@ -297,7 +301,7 @@ pub fn prices(fit: &Fit) -> Result<Section, ReportError> {
 pub fn settings(fit: &Fit) -> Section {
     let text = serde_json::to_string_pretty(fit.settings()).unwrap_or_default();
     Section::new("Settings")
-        .text(format!("The kernel is {}.", fit.model.kernel))
+        .text(format!("The kernel is {}.", fit.model.kernel()))
         .text("Everything the fit was told, by the names of the command's options.")
         .details(Details::new("All settings").code(text))
 }

@@ -26,7 +26,8 @@ fn true_gap(folder: &Folder, model: &str, gamma: f64) -> (f64, f64) {
     let data = numbers(&folder.text("data.csv"));
     let (n, k) = (data.len() as f64, model.record.regularization);
     let mut alpha = vec![0.0; data.len()];
-    for (row, a) in model.support_rows.iter().zip(model.coefficients.column(0)) {
+    let support = model.support().unwrap();
+    for (row, a) in support.rows.iter().zip(support.coefficients.column(0)) {
         alpha[*row as usize] = *a;
     }
     let kernel = |a: &[f64], b: &[f64]| {

@@ -40,7 +40,7 @@ impl Finish {
     pub(crate) fn run<T: Vectors>(self, isa: Isa, values: &mut [T], n_rows: usize, len: usize) {
         assert!(n_rows > 0 && len <= BLOCK && len.is_multiple_of(T::PANEL));
         assert!(values.len() >= (n_rows - 1) * BLOCK + len);
-        let strip = Strip { values: values.as_mut_ptr(), n_rows, len };
+        let strip = ValueRows { values: values.as_mut_ptr(), n_rows, len };
         // SAFETY: `isa` was detected on this machine; the assertions bound every access, and a
         // panel is a multiple of every vector.
         unsafe {
@@ -58,24 +58,24 @@ impl Finish {
 }
 
 /// Rows of kernel values.
-struct Strip<T> {
+struct ValueRows<T> {
     values: *mut T,
     n_rows: usize,
     len: usize,
 }
 
-impl<T> Strip<T> {
+impl<T> ValueRows<T> {
     fn starts(&self) -> impl Iterator<Item = *mut T> {
         let values = self.values;
         (0..self.n_rows).map(move |r| values.wrapping_add(r * BLOCK))
     }
 }
 
-struct Exp2<T>(Strip<T>);
+struct Exp2<T>(ValueRows<T>);
 /// 5/2 where SMOOTH, else 3/2.
-struct Matern<T, const SMOOTH: bool>(Strip<T>);
+struct Matern<T, const SMOOTH: bool>(ValueRows<T>);
 struct Power<T> {
-    strip: Strip<T>,
+    strip: ValueRows<T>,
     degree: u32,
     offset: T,
 }

@@ -173,7 +173,7 @@ impl QuadraticSupport {
         let len = (self.halves.len() - first).min(BLOCK);
         assert!((1..=STRIP).contains(&n_rows) && out.len() >= (STRIP - 1) * BLOCK + len);
         assert!(rows.data.len() == n_features * STRIP);
-        let strip = Strip {
+        let strip = QuadraticTask {
             p,
             n_rows,
             n_panels: len / PANEL,
@@ -191,7 +191,7 @@ impl QuadraticSupport {
     }
 }
 
-struct Strip {
+struct QuadraticTask {
     p: usize,
     n_rows: usize,
     n_panels: usize,
@@ -203,7 +203,7 @@ struct Strip {
     out: *mut f64,
 }
 
-impl Task for Strip {
+impl Task for QuadraticTask {
     type Out = ();
 
     #[inline(always)]
@@ -238,7 +238,7 @@ impl Task for Strip {
     }
 }
 
-impl Strip {
+impl QuadraticTask {
     /// R rows × P panels × V vectors, a polynomial each. Returns P.
     #[inline(always)]
     unsafe fn micro<A: Arch, const R: usize, const P: usize, const V: usize>(

@@ -6,9 +6,9 @@
 //! features and x the number a simple kernel is a function of:
 //!
 //! * −½‖a − b‖² as aᵀb − h_a − h_b is off by (2d + 22)u(h_a + h_b), h = ½‖·‖² of the packed
-//!   numbers. Since
-//!   ‖a − b‖ ≥ |‖a‖ − ‖b‖|, the kernel has died out wherever one of the two is much larger than the other,
-//!   and (h_a + h_b)κ' ≤ 5√((1 + h_a)(1 + h_b)): a few samples far out spoil their own values only.
+//!   numbers. Since ‖a − b‖ ≥ |‖a‖ − ‖b‖|, the kernel has died out wherever one of the two is much
+//!   larger than the other, and (h_a + h_b)κ' ≤ 5√((1 + h_a)(1 + h_b)): a few samples far out spoil
+//!   their own values only.
 //! * By differences it is off by (d + 12)u of itself, and |x|κ'(x) is below 0.37 whatever x.
 //! * An inner product is off by (d + 8)u‖a‖‖b‖, a power of it by as much relative to √(κ_aa κ_bb).
 //!

@@ -175,7 +175,7 @@ impl<T: Vectors> Samples<T> {
         out: &mut [T],
         spare: &mut [T],
     ) {
-        let strip = Strip { samples: self, isa, rows, n_rows, block };
+        let strip = StripTask { samples: self, isa, rows, n_rows, block };
         strip.compute(&self.recipe.root, out, spare);
     }
 }
@@ -185,7 +185,7 @@ fn scaled<'a>(row: ArrayView1<'a, f64>, scale: &'a [f64]) -> impl Iterator<Item 
 }
 
 /// What a strip is made of.
-struct Strip<'a, T> {
+struct StripTask<'a, T> {
     samples: &'a Samples<T>,
     isa: Isa,
     rows: StripRows<'a, T>,
@@ -193,7 +193,7 @@ struct Strip<'a, T> {
     block: usize,
 }
 
-impl<T: Vectors> Strip<'_, T> {
+impl<T: Vectors> StripTask<'_, T> {
     fn compute(&self, node: &Node, out: &mut [T], spare: &mut [T]) {
         match &node.operation {
             Operation::Leaf(at) => self.leaf(*at, out),
@@ -330,7 +330,7 @@ impl<T: Vectors, S: Step<T>> Task for Rowwise<T, S> {
         for r in 0..self.n_rows {
             for at in (0..self.len).step_by(T::On::<A>::LANES) {
                 let at = r * BLOCK + at;
-                // SAFETY: inside both strips, as `Strip::run` asserted.
+                // SAFETY: inside both strips, as `StripTask::run` asserted.
                 unsafe { self.step.step::<A>(self.out.add(at), self.other.wrapping_add(at)) }
             }
         }

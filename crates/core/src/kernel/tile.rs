@@ -46,13 +46,13 @@ pub(crate) fn pair_strip<T: Vectors>(
     assert!(columns.panels.len() == n_panels * n_features * T::PANEL);
     assert!(n_features == 0 || rows.data.len() >= (n_features - 1) * rows.stride + STRIP);
     assert!(out.len() >= (STRIP - 1) * BLOCK + n_panels * T::PANEL);
-    let strip = Strip { pairing, rows, n_rows, columns, out: out.as_mut_ptr() };
+    let strip = PairTask { pairing, rows, n_rows, columns, out: out.as_mut_ptr() };
     // SAFETY: `isa` was detected on this machine; the assertions above bound every access of
     // `micro`.
     unsafe { isa.run(strip) }
 }
 
-struct Strip<'a, T> {
+struct PairTask<'a, T> {
     pairing: Pairing,
     rows: Rows<'a, T>,
     n_rows: usize,
@@ -60,7 +60,7 @@ struct Strip<'a, T> {
     out: *mut T,
 }
 
-impl<T: Vectors> Task for Strip<'_, T> {
+impl<T: Vectors> Task for PairTask<'_, T> {
     type Out = ();
 
     #[inline(always)]
@@ -68,7 +68,7 @@ impl<T: Vectors> Task for Strip<'_, T> {
         // SAFETY: the caller's, see `pair_strip`.
         unsafe {
             match self.pairing {
-                Pairing::Squared => self.with_form::<A, Expansion>(),
+                Pairing::Squared => self.with_form::<A, ExpandedSquare>(),
                 Pairing::Absolute => self.with_form::<A, Absolute>(),
                 Pairing::Inner => self.with_form::<A, Inner>(),
                 Pairing::ScaledSquared => self.with_form::<A, ScaledSquared>(),
@@ -78,7 +78,7 @@ impl<T: Vectors> Task for Strip<'_, T> {
     }
 }
 
-impl<T: Vectors> Strip<'_, T> {
+impl<T: Vectors> PairTask<'_, T> {
     #[inline(always)]
     unsafe fn with_form<A: Arch, F: Form<T>>(self) {
         let n_panels = self.columns.heavy.len();
@@ -267,8 +267,8 @@ trait Form<T: Vectors> {
 }
 
 /// min(aᵀb − h_a − h_b, 0).
-struct Expansion;
-/// −½Σ(a − b)²: twice the work of [`Expansion`], no cancellation.
+struct ExpandedSquare;
+/// −½Σ(a − b)²: twice the work of [`ExpandedSquare`], no cancellation.
 struct Differences;
 /// −Σ|a − b|.
 struct Absolute;
@@ -281,7 +281,7 @@ struct Inner;
 
 // SAFETY (all implementations): vector arithmetic only; the instruction set is the caller's
 // promise.
-impl<T: Vectors> Form<T> for Expansion {
+impl<T: Vectors> Form<T> for ExpandedSquare {
     const LOSES_DIGITS: bool = size_of::<T>() == 4;
     #[inline(always)]
     unsafe fn step<A: Arch>(

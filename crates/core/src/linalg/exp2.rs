@@ -10,7 +10,8 @@ use super::simd::{Arch, Lanes, Vectors};
 pub(crate) struct Exp2Constants<T: 'static> {
     /// Below, 2ˣ would leave the normal numbers.
     lowest: T,
-    /// 1.5·2^(mantissa bits): what is added to it is rounded to an integer, which sits in the low bits.
+    /// 1.5·2^(mantissa bits): what is added to it is rounded to an integer, which sits in the low
+    /// bits.
     bias: T,
     /// (2ʳ − 1)/r, highest degree first.
     polynomial: &'static [T],

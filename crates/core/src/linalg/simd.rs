@@ -357,8 +357,9 @@ mod x86 {
     }
 
     macro_rules! x86_lanes {
-        ($arch:ty, $t:ty, $v:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident, |$a:ident| $abs:expr, |$p:ident, $b:ident| $scaled:expr) => {
+        ($arch:ty, $t:ty, $v:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident,
+         $add:ident, $sub:ident, $mul:ident, $fma:ident, $min:ident, $max:ident, $sqrt:ident,
+         |$a:ident| $abs:expr, |$p:ident, $b:ident| $scaled:expr) => {
             // SAFETY (all): the instruction set and the pointers are the caller's promise, see
             // `Lanes`.
             impl Lanes<$t> for $arch {

@@ -499,7 +499,8 @@ mod tests {
                 let mut product = Array2::zeros((2, samples.len()));
                 part.apply(weights.view(), product.view_mut()).unwrap();
                 for ((c, b), found) in product.indexed_iter() {
-                    prop_assert!((found + 1.0 - sums[[c, samples[b]]]).abs() <= 1e-11 * (1.0 + found.abs()));
+                    let expected = sums[[c, samples[b]]] - 1.0;
+                    prop_assert!((found - expected).abs() <= 1e-11 * (1.0 + found.abs()));
                 }
                 let mut block = vec![0.0; samples.len() * samples.len()];
                 operator.block_into(&samples, &mut block).unwrap();

@@ -13,7 +13,8 @@
 //! # use argwhy_core::{Kernel, operator::{HostOperator, OperatorKind, Precision}};
 //! # let features = ndarray::Array2::zeros((2, 1));
 //! # let (precision, kind) = (Precision::F64, OperatorKind::Tiled);
-//! HostOperator::new(features.view(), Kernel::Linear, precision, kind).unwrap().with_weights(&[1.0, 2.0]);
+//! let operator = HostOperator::new(features.view(), Kernel::Linear, precision, kind).unwrap();
+//! operator.with_weights(&[1.0, 2.0]);
 //! ```
 
 mod accumulate;

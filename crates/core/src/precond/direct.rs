@@ -64,12 +64,12 @@ struct Known {
 
 struct Dimension {
     free: Vec<bool>,
-    way: Way,
+    system: FreeSystem,
 }
 
-enum Way {
+enum FreeSystem {
     /// No sample is bound.
-    Whole,
+    All,
     /// The bound samples, their places among the known columns, and the Cholesky factor of S_AA.
     Bordered { bound: Vec<usize>, places: Vec<usize>, factor: Vec<f64> },
     /// The free samples and the Cholesky factor of K_FF + λI.
@@ -87,8 +87,9 @@ impl<'a> Direct<'a> {
         let (factor, shift) =
             factorise(n, ridge, |matrix| fill(operator, matrix), cholesky_on_all_cores)?;
         let known = Known { place: vec![None; n], ..Known::default() };
-        let dimensions =
-            (0..n_dimensions).map(|_| Dimension { free: vec![true; n], way: Way::Whole }).collect();
+        let dimensions = (0..n_dimensions)
+            .map(|_| Dimension { free: vec![true; n], system: FreeSystem::All })
+            .collect();
         let trace: f64 = operator.diagonal()?.iter().sum();
         let trusted = shift == ridge && ridge >= TRUSTED * trace;
         Ok(Self { operator, n, factor, ridge, known, dimensions, shift, trusted })
@@ -134,13 +135,13 @@ impl<'a> Direct<'a> {
         ((n * n + n * n + n * n / 2 + own + cholesky_room(n)) * size_of::<f64>()) as u64
     }
 
-    fn factor_free(&self, free: Vec<usize>) -> Result<Way, Error> {
+    fn factor_free(&self, free: Vec<usize>) -> Result<FreeSystem, Error> {
         let fill = |matrix: &mut [f64]| self.operator.block_into(&free, matrix);
         let (factor, _) = factorise(free.len(), self.ridge, fill, cholesky)?;
-        Ok(Way::Own { free, factor })
+        Ok(FreeSystem::Own { free, factor })
     }
 
-    fn border(&self, bound: Vec<usize>) -> Result<Way, Error> {
+    fn border(&self, bound: Vec<usize>) -> Result<FreeSystem, Error> {
         let m = bound.len();
         let learned = |&i: &usize| self.known.place[i].expect("a sample is learned, then bordered");
         let places: Vec<usize> = bound.iter().map(learned).collect();
@@ -153,7 +154,7 @@ impl<'a> Direct<'a> {
             Ok(())
         };
         let (factor, _) = factorise(m, 0.0, fill, cholesky)?;
-        Ok(Way::Bordered { bound, places, factor })
+        Ok(FreeSystem::Bordered { bound, places, factor })
     }
 
     /// Computes the columns of L⁻¹ that belong to `samples` and are not known yet.
@@ -211,7 +212,8 @@ impl Direct<'_> {
             .par_chunks_mut(n)
             .zip(systems)
             .map(|(w, (j, _))| {
-                let Way::Bordered { bound, places, factor } = &self.dimensions[*j].way else {
+                let FreeSystem::Bordered { bound, places, factor } = &self.dimensions[*j].system
+                else {
                     return Vec::new();
                 };
                 // A column is zero above its own sample.
@@ -238,7 +240,7 @@ impl Direct<'_> {
 
 impl Preconditioner for Direct<'_> {
     fn solve(&self, ridge: f64, v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
-        let own = |d: &Dimension| matches!(d.way, Way::Own { .. });
+        let own = |d: &Dimension| matches!(d.system, FreeSystem::Own { .. });
         if !self.trusted || ridge != self.ridge || self.dimensions.iter().any(own) {
             return None;
         }
@@ -248,7 +250,7 @@ impl Preconditioner for Direct<'_> {
             let c = ArrayView1::from(&c);
             found.row_mut(j).assign(&c);
             image.row_mut(j).scaled_add(-ridge, &c);
-            if let Way::Bordered { bound, .. } = &self.dimensions[j].way {
+            if let FreeSystem::Bordered { bound, .. } = &self.dimensions[j].system {
                 bound.iter().zip(t).for_each(|(&i, t)| image[[j, i]] = -t);
             }
         }
@@ -266,14 +268,14 @@ impl Preconditioner for Direct<'_> {
         let bound: Vec<Vec<usize>> = stale.iter().map(|&j| bound_of(j)).collect();
         self.learn(bound.iter().filter(|b| bordered(b)).flatten().copied().collect());
         // What is stale goes before what replaces it comes.
-        stale.iter().for_each(|&j| self.dimensions[j].way = Way::Whole);
+        stale.iter().for_each(|&j| self.dimensions[j].system = FreeSystem::All);
         let this = &*self;
-        let ways: Vec<Result<Way, Error>> = stale
+        let systems: Vec<Result<FreeSystem, Error>> = stale
             .par_iter()
             .zip(bound)
             .map(|(&j, bound)| {
                 if bound.is_empty() {
-                    Ok(Way::Whole)
+                    Ok(FreeSystem::All)
                 } else if bordered(&bound) {
                     this.border(bound)
                 } else {
@@ -281,15 +283,16 @@ impl Preconditioner for Direct<'_> {
                 }
             })
             .collect();
-        for (&j, way) in stale.iter().zip(ways) {
-            self.dimensions[j] = Dimension { free: free.row(j).to_vec(), way: way? };
+        for (&j, way) in stale.iter().zip(systems) {
+            self.dimensions[j] = Dimension { free: free.row(j).to_vec(), system: way? };
         }
         Ok(())
     }
 
     fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
         // Those that share L go through it together.
-        let shares = |c: &usize| !matches!(self.dimensions[dimensions[*c]].way, Way::Own { .. });
+        let shares =
+            |c: &usize| !matches!(self.dimensions[dimensions[*c]].system, FreeSystem::Own { .. });
         let (shared, own): (Vec<usize>, Vec<usize>) = (0..dimensions.len()).partition(shares);
         let rows = shared.iter().map(|&c| (dimensions[c], v.row(c))).collect::<Vec<_>>();
         for (&c, (found, _)) in shared.iter().zip(self.solve_shared(&rows)) {
@@ -297,18 +300,18 @@ impl Preconditioner for Direct<'_> {
         }
         let solved: Vec<Vec<f64>> = own
             .par_iter()
-            .map(|&c| match &self.dimensions[dimensions[c]].way {
-                Way::Own { free, factor } => {
+            .map(|&c| match &self.dimensions[dimensions[c]].system {
+                FreeSystem::Own { free, factor } => {
                     let mut t: Vec<f64> = free.iter().map(|&i| v[[c, i]]).collect();
                     cholesky_solve(factor, free.len(), &mut t);
                     t
                 }
-                Way::Whole | Way::Bordered { .. } => Vec::new(),
+                FreeSystem::All | FreeSystem::Bordered { .. } => Vec::new(),
             })
             .collect();
         for (&c, solved) in own.iter().zip(solved) {
             out.row_mut(c).fill(0.0);
-            if let Way::Own { free, .. } = &self.dimensions[dimensions[c]].way {
+            if let FreeSystem::Own { free, .. } = &self.dimensions[dimensions[c]].system {
                 for (&i, value) in free.iter().zip(solved) {
                     out[[c, i]] = value;
                 }

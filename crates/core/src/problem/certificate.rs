@@ -90,17 +90,17 @@ impl Problem {
         let desired = self.desired(operator, &coefficients)?;
         let decided = self.decide(&desired, None)?;
         let y = &decided.decisions;
-        let apart = self.apart(&responses, y);
+        let differences = self.differences(&responses, y);
         let primal = self.primals(&coefficients, &desired, y);
-        let values = Values::below(primal, self.gaps_apart(&apart, &desired, y));
+        let values = Values::below(primal, self.gaps_of_differences(&differences, &desired, y));
         // Where x and y are the same point but for its last bits, y stands for x: its α differs by
         // so much.
-        let snapped = &responses - y - &apart;
+        let snapped = &responses - y - &differences;
         let rounding = self.rounding(
             operator,
             (&coefficients, &responses, &desired),
             &decided,
-            &apart,
+            &differences,
             &snapped,
         )?;
         let objective = self.objective(&responses, &coefficients, &desired);
@@ -126,12 +126,12 @@ impl Problem {
         // last bits of x alone would be a large step in α.
         let ridge = self.ridge();
         let mut difference = &coefficients - &self.coefficients(responses.view());
-        let mut apart = self.apart(&responses, y);
+        let mut differences = self.differences(&responses, y);
         for ((j, i), x) in responses.indexed_iter() {
             let (u, step) = (self.decisions[[j, i]], ridge * coefficients[[j, i]]);
             if u - step == *x && !self.sets.is_on_limit(j, i, responses.column(i), 0.0) {
                 difference[[j, i]] = 0.0;
-                apart[[j, i]] = (u - y[[j, i]]) - step;
+                differences[[j, i]] = (u - y[[j, i]]) - step;
             }
         }
         let distances = if difference.iter().all(|d| *d == 0.0) {
@@ -144,17 +144,17 @@ impl Problem {
             let terms = self.squared_norms(&difference, &image);
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
         };
-        let gap = self.gaps_apart(&apart, &desired, y);
+        let gap = self.gaps_of_differences(&differences, &desired, y);
         let hidden = self.hidden(&responses, &decided);
         let gap: Vec<f64> =
             gap.into_iter().zip(distances).zip(hidden).map(|((gap, d), h)| gap + d + h).collect();
         let primal = self.primals(&coefficients, &desired, y);
-        let none = Array2::zeros(apart.dim());
+        let none = Array2::zeros(differences.dim());
         let rounding = self.rounding(
             operator,
             (&coefficients, &responses, &desired),
             &decided,
-            &apart,
+            &differences,
             &none,
         )?;
         let values = Values::below(primal, gap);
@@ -253,19 +253,19 @@ impl Problem {
         Ok(off)
     }
 
-    /// What rounding may have hidden at coefficients with their desired decisions. `apart`: x − y
-    /// as it was measured; `snapped`: what was left out of it.
+    /// What rounding may have hidden at coefficients with their desired decisions. `differences`: x
+    /// − y as it was measured; `snapped`: what was left out of it.
     fn rounding(
         &self,
         operator: &dyn KernelOperator,
         (coefficients, responses, desired): (&Array2<f64>, &Array2<f64>, &Array2<f64>),
         decided: &Decided,
-        apart: &Array2<f64>,
+        differences: &Array2<f64>,
         snapped: &Array2<f64>,
     ) -> Result<Rounding, Error> {
         let off = Self::product_error(operator, coefficients)?;
         let mut rounding =
-            self.rounding_of(&off, (coefficients, responses), apart, (desired, decided));
+            self.rounding_of(&off, (coefficients, responses), differences, (desired, decided));
         // α is (û − x)/λ up to a few units of its last place, and up to what was snapped: k‖·‖²_K
         // of that, by s_i ≤ r_i/√(3u).
         let r = operator.exact().rounding()?;
@@ -291,12 +291,12 @@ impl Problem {
         &self,
         off: &Array2<f64>,
         (coefficients, responses): (&Array2<f64>, &Array2<f64>),
-        apart: &Array2<f64>,
+        differences: &Array2<f64>,
         (desired, decided): (&Array2<f64>, &Decided),
     ) -> Rounding {
         let n = self.n_samples();
         let y = slice(&decided.decisions);
-        let (off, a, d, g) = (slice(off), slice(coefficients), slice(apart), slice(desired));
+        let (off, a, d, g) = (slice(off), slice(coefficients), slice(differences), slice(desired));
         let u = slice(&self.decisions);
         let ridge = self.ridge();
         let gap = if self.sets.is_separate() {
@@ -309,12 +309,15 @@ impl Problem {
                     group.iter().map(|j| v[j * n + i] * v[j * n + i]).sum::<f64>().sqrt()
                 };
                 let sum = sum_over(n, |i| {
-                    let (off, apart) = (length(off, i), length(d, i));
+                    let (off, differences) = (length(off, i), length(d, i));
                     let pull = length(g, i) + length(y, i);
                     let (doubt, price) = doubts[i];
                     // Responses beyond a row by rounding would be worth that much less inside.
                     let outside = price * self.sets.beyond(i, responses.column(i));
-                    2.0 * off * (apart + off) + 16.0 * UNIT * apart * pull + doubt + outside
+                    2.0 * off * (differences + off)
+                        + 16.0 * UNIT * differences * pull
+                        + doubt
+                        + outside
                 });
                 sum / self.total
             });

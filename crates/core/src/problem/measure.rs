@@ -74,28 +74,32 @@ impl Problem {
     /// x − y, without what the last bits of two small quadratic programs differ by: on polyhedra x
     /// and y come from programs of their own, and those bits times a large pull would be a gap of
     /// either sign.
-    pub(super) fn apart(&self, responses: &Array2<f64>, decided: &Array2<f64>) -> Array2<f64> {
-        let mut apart = responses - decided;
+    pub(super) fn differences(
+        &self,
+        responses: &Array2<f64>,
+        decided: &Array2<f64>,
+    ) -> Array2<f64> {
+        let mut differences = responses - decided;
         if !self.sets.is_separate() {
-            for (mut row, largest) in apart.rows_mut().into_iter().zip(&self.largest) {
+            for (mut row, largest) in differences.rows_mut().into_iter().zip(&self.largest) {
                 let same = LAST_BITS * largest;
                 row.mapv_inplace(|d| if d.abs() <= same { 0.0 } else { d });
             }
         }
-        apart
+        differences
     }
 
     /// q(x) − q(y) with q(u) = uᵀΘu − 2gᵀu and y = X(g), as (x−y)ᵀΘ(x−y) + 2(x−y)ᵀ(Θy−g), entry by
-    /// entry: no cancellation, and both sums over a sample are nonnegative. `apart` is x − y.
+    /// entry: no cancellation, and both sums over a sample are nonnegative. `differences` is x − y.
     fn excess_terms<'a>(
         &self,
-        apart: &'a Array2<f64>,
+        differences: &'a Array2<f64>,
         desired: &'a Array2<f64>,
         decided: &'a Array2<f64>,
     ) -> impl Fn(usize) -> f64 + Sync + 'a {
-        let (d, g, y) = (slice(apart), slice(desired), slice(decided));
+        let (d, g, y) = (slice(differences), slice(desired), slice(decided));
         let weighted = (!self.metric.is_identity()).then(|| {
-            (self.theta_times(apart).into_owned(), self.theta_times(decided).into_owned())
+            (self.theta_times(differences).into_owned(), self.theta_times(decided).into_owned())
         });
         move |at| match &weighted {
             None => d[at] * d[at] + 2.0 * d[at] * (y[at] - g[at]),
@@ -111,8 +115,8 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Array2<f64>,
     ) -> Vec<f64> {
-        let apart = self.apart(responses, decided);
-        let terms = self.excess_terms(&apart, desired, decided);
+        let differences = self.differences(responses, decided);
+        let terms = self.excess_terms(&differences, desired, decided);
         (0..self.n_samples())
             .map(|i| (0..self.decision_dim()).map(|j| terms(j * self.n_samples() + i)).sum())
             .map(|share: f64| share.max(0.0))
@@ -133,17 +137,17 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Array2<f64>,
     ) -> Vec<f64> {
-        self.gaps_apart(&self.apart(responses, decided), desired, decided)
+        self.gaps_of_differences(&self.differences(responses, decided), desired, decided)
     }
 
     /// The same, from x − y.
-    pub(super) fn gaps_apart(
+    pub(super) fn gaps_of_differences(
         &self,
-        apart: &Array2<f64>,
+        differences: &Array2<f64>,
         desired: &Array2<f64>,
         decided: &Array2<f64>,
     ) -> Vec<f64> {
-        let terms = self.excess_terms(apart, desired, decided);
+        let terms = self.excess_terms(differences, desired, decided);
         if self.sets.is_separate() {
             return self.means(terms);
         }
@@ -157,8 +161,8 @@ impl Problem {
 
     /// (1/N) Σ ℓ_i: how much better X(g_i) is than the expert's decision, by the objective of g.
     pub(super) fn losses(&self, desired: &Array2<f64>, decided: &Array2<f64>) -> Vec<f64> {
-        let apart = &*self.decisions - decided;
-        self.means(self.excess_terms(&apart, desired, decided))
+        let differences = &*self.decisions - decided;
+        self.means(self.excess_terms(&differences, desired, decided))
     }
 
     /// k⟨v, Kv⟩, group by group, from v and its image.

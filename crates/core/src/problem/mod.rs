@@ -6,7 +6,8 @@
 //! projection"),
 //!
 //! ```text
-//! (Q)  min over x_i ∈ U_i of  (1/N) Σ x_iᵀΘx_i + (1/(kN²)) Σ κ_ij (û_i − x_i)ᵀ(û_j − x_j),     α_i = (û_i − x_i)/λ,  λ = kN
+//! (Q)  min over x_i ∈ U_i of  (1/N) Σ x_iᵀΘx_i + (1/(kN²)) Σ κ_ij (û_i − x_i)ᵀ(û_j − x_j),
+//!      α_i = (û_i − x_i)/λ,  λ = kN
 //! ```
 //!
 //! with g = Kα the desired decisions and x_i = X_i(g_i) at the optimum, where X_i(g) minimises uᵀΘu
@@ -14,8 +15,10 @@
 //! a point of the primal [KIO 3], and the two values enclose the optimum. With y_i = X_i(g_i):
 //!
 //! ```text
-//! P(α) = k‖α‖²_K + (1/N) Σ ℓ_i,   ℓ_i = û_iᵀΘû_i − 2g_iᵀû_i − y_iᵀΘy_i + 2g_iᵀy_i,      D(x) = (1/N) Σ û_iᵀΘû_i − (Q)(x),
-//! P(α) − D(x) = k‖α − (û−x)/λ‖²_K + (1/N) Σ δ_i,     δ_i = (x_i−y_i)ᵀΘ(x_i−y_i) + 2(x_i−y_i)ᵀ(Θy_i − g_i) ≥ 0.
+//! P(α) = k‖α‖²_K + (1/N) Σ ℓ_i,   ℓ_i = û_iᵀΘû_i − 2g_iᵀû_i − y_iᵀΘy_i + 2g_iᵀy_i,
+//! D(x) = (1/N) Σ û_iᵀΘû_i − (Q)(x),
+//! P(α) − D(x) = k‖α − (û−x)/λ‖²_K + (1/N) Σ δ_i,
+//! δ_i = (x_i−y_i)ᵀΘ(x_i−y_i) + 2(x_i−y_i)ᵀ(Θy_i − g_i) ≥ 0.
 //! ```
 //!
 //! Weights w_i stand for rows that occur w_i times. With λ = kΣw they are the plain problem of the
@@ -473,7 +476,8 @@ mod tests {
             n in 1_usize..40, dim in 1_usize..4, k in 1e-4..1.0_f64, seed in 0.0..6.0_f64
         ) {
             let (problem, operator) = setup(n, dim, k, seed);
-            let any = Array2::from_shape_fn((dim, n), |(j, i)| (i as f64 * 1.3 + j as f64 + seed).cos());
+            let any = |(j, i)| (i as f64 * 1.3 + j as f64 + seed).cos();
+            let any = Array2::from_shape_fn((dim, n), any);
             let responses = problem.responses(any.view()).unwrap();
             let certified = problem.certify(&operator, responses).unwrap();
             let c = certified.certificate;

@@ -99,7 +99,7 @@ impl System<'_> {
                     // else f64 will find a better one.
                     indefinite = true;
                     if self.operator.is_exact() {
-                        self.accuse(curvature, inner(&p, &p, c, each))?;
+                        self.refuse_indefinite(curvature, inner(&p, &p, c, each))?;
                         continue;
                     }
                     break 'iterations;
@@ -146,7 +146,7 @@ impl System<'_> {
 impl System<'_> {
     /// Fails where pᵀ(RᵀKR + λI)p ≤ 0, for a p of the squared length given, is more than rounding
     /// can explain.
-    fn accuse(&self, curvature: f64, square: f64) -> Result<(), Error> {
+    fn refuse_indefinite(&self, curvature: f64, square: f64) -> Result<(), Error> {
         let trace = self.operator.diagonal()?.iter().sum();
         let own = curvature / square - self.ridge;
         match clearly_negative(own, trace, self.operator.n_samples()) {

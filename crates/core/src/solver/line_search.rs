@@ -29,7 +29,7 @@ pub(crate) struct Trial {
 
 /// What the line looks like at its start.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum StepLength {
     /// The length chosen.
     At(f64),
     /// The direction does not descend.
@@ -83,13 +83,15 @@ pub(crate) fn choose(
     tol: f64,
     preference: Preference,
     trial: impl FnMut(f64) -> Result<Trial, Error>,
-) -> Result<Step, Error> {
+) -> Result<StepLength, Error> {
     Ok(match least(shape, tol, trial)? {
-        Least::At { full_falls: true, .. } if preference == Preference::Full => Step::At(1.0),
+        Least::At { full_falls: true, .. } if preference == Preference::Full => StepLength::At(1.0),
         // Kd is zero to rounding, while the residual still asks for the full step.
-        Least::Flat | Least::At { full_falls: true, full_is_nearer: true, .. } => Step::At(1.0),
-        Least::At { t, .. } => Step::At(t),
-        Least::Uphill => Step::Uphill,
+        Least::Flat | Least::At { full_falls: true, full_is_nearer: true, .. } => {
+            StepLength::At(1.0)
+        }
+        Least::At { t, .. } => StepLength::At(t),
+        Least::Uphill => StepLength::Uphill,
     })
 }
 
@@ -183,7 +185,7 @@ impl Line<'_> {
         &self,
         preference: Preference,
         clamp: impl Fn(usize, f64) -> f64,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepLength, Error> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let shape = Shape {
             curvature: dot(self.kernel_direction, self.direction),
@@ -290,7 +292,7 @@ impl CoupledLine<'_> {
         })
     }
 
-    pub(crate) fn search(&self) -> Result<Step, Error> {
+    pub(crate) fn search(&self) -> Result<StepLength, Error> {
         let dot = crate::linalg::sums::dot;
         let (d, kd) = (slice(self.direction), slice(self.kernel_direction));
         let decisions = self.problem.decisions();
@@ -312,7 +314,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_step_is_the_minimiser_or_the_full_one(seed in 0.0..100.0_f64, n in 1_usize..60, ridge in 1e-3..1.0_f64) {
+        fn the_step_is_the_minimiser_or_the_full_one(
+            seed in 0.0..100.0_f64, n in 1_usize..60, ridge in 1e-3..1.0_f64
+        ) {
             // K = diagonal, so Kd is easy to make consistent.
             let wave = |phase: f64| -> Vec<f64> {
                 (0..n).map(|i| (i as f64 * 1.7 + phase).sin()).collect()
@@ -333,7 +337,9 @@ mod tests {
                 offset: None, ridge, slack: 0.0,
             };
             let clamp = |_: usize, g: f64| g.clamp(-0.5, 0.5);
-            let Ok(Step::At(t)) = line.search(Preference::Nearer, clamp) else { panic!("the residual always descends") };
+            let Ok(StepLength::At(t)) = line.search(Preference::Nearer, clamp) else {
+                panic!("the residual always descends")
+            };
             let (first, chosen) = (line.trial(0.0, clamp), line.trial(t, clamp));
             prop_assert!(chosen.loss <= first.loss);
             // Either the minimiser, or the full step with a smaller residual.

@@ -51,7 +51,7 @@ pub struct Outcome {
     pub certified: Certified,
     /// V, decision_dim × n_features, where the solver worked on features: the certificate's upper
     /// bound is P(V) then, and the coefficients are those of the responses.
-    pub weights: Option<Array2<f64>>,
+    pub feature_weights: Option<Array2<f64>>,
     /// θ_uu, where it was learned.
     pub theta: Option<LearnedTheta>,
     /// What the limits of the samples cost.
@@ -83,7 +83,7 @@ impl Outcome {
         let Effort { iterations, kernel_products, rescued_decisions, seconds } = effort;
         Self {
             certified,
-            weights: None,
+            feature_weights: None,
             theta: None,
             prices: Prices::default(),
             status,

@@ -61,7 +61,7 @@ pub fn solve(
     check_precision(problem)?;
     let operator = &problem.weigh(operator)?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let first = Step::first(problem, operator, settings, seed, &mut clock)?;
+    let first = OuterPoint::first(problem, operator, settings, seed, &mut clock)?;
     // Unless Θ = I is the answer the dimensions are coupled from here on, whatever the sets are.
     let coupled = problem.clone().coupled();
     let solver = Learner { problem: &coupled, settings, seed, first_products: first.products };
@@ -101,7 +101,7 @@ pub fn check_precision(problem: &Problem) -> Result<(), Error> {
 }
 
 /// A point of the outer problem, certified.
-struct Step {
+struct OuterPoint {
     theta: Array2<f64>,
     inner: Certified,
     bound: ThetaBound,
@@ -110,7 +110,7 @@ struct Step {
     status: Status,
 }
 
-impl Step {
+impl OuterPoint {
     /// The solution for Θ = I, by whatever way its sets allow.
     fn first(
         problem: &Problem,
@@ -166,7 +166,7 @@ impl Learner<'_> {
     fn run(
         &self,
         operator: &dyn KernelOperator,
-        first: Step,
+        first: OuterPoint,
         clock: &mut Clock<'_>,
     ) -> Result<Outcome, Error> {
         let (settings, problem) = (self.settings, self.problem);
@@ -239,7 +239,7 @@ impl Learner<'_> {
 
     fn tell(
         &self,
-        step: &Step,
+        step: &OuterPoint,
         iteration: usize,
         kernel_products: usize,
         clock: &mut Clock<'_>,
@@ -258,10 +258,10 @@ impl Learner<'_> {
     /// One projected Newton step on Θ; none where no step lowers Φ. Also the products it took.
     fn improve(
         &self,
-        at: &Step,
+        at: &OuterPoint,
         tools: Tools<'_, '_>,
         clock: &mut Clock<'_>,
-    ) -> Result<(Option<Step>, usize), Error> {
+    ) -> Result<(Option<OuterPoint>, usize), Error> {
         let k = self.problem.regularization();
         let gradient = &at.theta * (2.0 * k) + &at.bound.b;
         let problem = self.problem.clone().with_theta(Metric::new(at.theta.view())?);
@@ -295,7 +295,7 @@ impl Learner<'_> {
             let mut inner_clock = Clock::new(None, &mut *clock);
             let outcome =
                 newton::solve_with(&problem, parts, &tools.own, start, answer, &mut inner_clock)?;
-            let step = Step::new(&problem, outcome)?;
+            let step = OuterPoint::new(&problem, outcome)?;
             products += step.products;
             // Inner solutions are inexact: what their gaps allow counts as a decrease.
             let allowed =

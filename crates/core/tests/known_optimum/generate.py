@@ -1,23 +1,29 @@
 """Small problems whose optimum is known from an independent oracle.
 
-    python -m venv /tmp/known && /tmp/known/bin/pip install -r requirements.txt && /tmp/known/bin/python generate.py
+    python -m venv /tmp/known
+    /tmp/known/bin/pip install -r requirements.txt
+    /tmp/known/bin/python generate.py
 
 writes one folder per problem, next to this file (or only those named on the command line), with
 
-    problem.json   name, kernel as in a model file (crates/io/FORMAT.md), regularization k, lower, upper (null: no limit),
+    problem.json   name, kernel as in a model file (crates/io/FORMAT.md), regularization k,
+                   lower, upper (null: no limit),
                    features N x d (used as they are, no normalisation), decisions N x n
     answer.json    objective               optimal value, (Q) = [KIO 9]
-                   responses               x_i = 2 N Gamma_i, N x n, as the solver left them (limits kept to about 1e-12)
+                   responses               x_i = 2 N Gamma_i, N x n, as the solver left them
+                                           (limits kept to about 1e-12)
                    accuracy                relative accuracy of objective, see `cross_check`
                    fixed_point_residual    max |x_i - proj(g(s_i))|, zero at the exact optimum
-                   saturated               entries of x on a limit whose coefficient is zero while g points beyond it
+                   saturated               entries of x on a limit whose coefficient is zero
+                                           while g points beyond it
                    solver, status, cvxpy   what computed it
 
 The oracle is CVXPY with Clarabel on the paper's semidefinite program with all its matrix variables
 Lambda_i, [KIO 9] of "Scalable Kernel Inverse Optimization" (NeurIPS 2024), for theta_uu = I. It
 knows nothing of the reduction to the projection problem (Q) on which argwhy is built:
 
-    (Q)  min_{lower <= x_i <= upper}  1/N sum |x_i|^2  +  1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)
+    (Q)  min   1/N sum |x_i|^2  +  1/(k N^2) sum_ij kappa_ij (u_i - x_i)'(u_j - x_j)
+         s.t.  lower <= x_i <= upper
 
 `cross_check` solves (Q) too, by another algorithm (bounded-variable least squares, an active-set
 method), and stops the script when the two disagree. Everything is seeded; the last bits of the
@@ -46,7 +52,7 @@ MAX_DISAGREEMENT = 1e-9  # of the two objective values, relative
 MAX_RESIDUAL = 2e-6  # of x_i = proj(g(s_i)), absolute
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The mathematics
 
 
@@ -107,7 +113,7 @@ def polyhedron(problem):
 
 
 def solve_semidefinite_program(problem):
-    """[KIO 9] as the paper writes it: returns its optimal value, the responses x_i = 2 N Gamma_i and the status.
+    """[KIO 9] as the paper writes it: its optimal value, the responses 2 N Gamma_i and the status.
 
         min   1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j) + sum_i Tr Lambda_i
         s.t.  W_i/N - 2 M_i Gamma_i >= 0
@@ -179,7 +185,7 @@ def desired_decisions(problem, x):
 
 
 def certificate(problem, x):
-    """Upper bound on (Q)(x) - optimum for x inside the box: 1/N sum |x_i - g_i|^2 - dist(g_i, box)^2.
+    """Upper bound on (Q)(x) - optimum in the box: 1/N sum |x_i - g_i|^2 - dist(g_i, box)^2.
 
     Written so that nothing cancels: with y = proj(g), |x-g|^2 - |y-g|^2 = |x-y|^2 + 2 (x-y)'(y-g),
     two terms >= 0.
@@ -235,7 +241,7 @@ def clarabel_version():
     return clarabel.__version__
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The problems
 
 
@@ -262,7 +268,10 @@ def make(
     offset=0.0,
     noise=0.05,
 ):
-    """One problem: normal features, a noisy smooth expert clipped to its limits. Rounded to 6 decimals, to be readable."""
+    """One problem: normal features, a noisy smooth expert clipped to its limits.
+
+    Rounded to 6 decimals, to be readable.
+    """
     rng = np.random.default_rng(seed)
     features = np.round(rng.normal(size=(n_samples, feature_dim)), 6)
     raw = expert(features, len(lower), rng, gain, offset) + noise * rng.normal(size=(n_samples, len(lower)))
@@ -370,12 +379,12 @@ def problems():
     yield from regularization_problems()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # Files
 
 
 def to_json(record):
-    """JSON with a sample per line, floats by repr (they read back to the same bits), infinities as null."""
+    """JSON with a sample per line, floats by repr (the same bits read back), infinities as null."""
 
     def plain(value):
         if isinstance(value, np.ndarray):

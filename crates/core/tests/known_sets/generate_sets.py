@@ -1,4 +1,4 @@
-"""Small problems with general decision sets, weights or a fixed theta_uu, and their optimum from an independent oracle.
+"""Small problems with general sets, weights or a fixed theta_uu; optima from an independent oracle.
 
     python generate_sets.py [name ...]          (environment: ../known_optimum/requirements.txt)
 
@@ -6,15 +6,19 @@ writes one folder per problem next to this file, with
 
     problem.json   as in ../known_optimum, and where the problem has them
                    lower, upper                 n or N x n, null: no limit
-                   matrix, bound                m x n or N x m x n, m or N x m (null: no limit):  matrix u <= bound
+                   matrix, bound                m x n or N x m x n, m or N x m (null: no limit):
+                                                matrix u <= bound
                    equal_matrix, equal_bound    the same with =
                    weights                      N, sample i counts as weights[i] samples
                    theta_uu                     n x n, fixed; the identity where absent
     answer.json    objective      minimum of the semidefinite program, by Clarabel
-                   reduced        minimum of (Q), by an active-set method (nonnegative least squares), polished
+                   reduced        minimum of (Q), by an active-set method (nonnegative least
+                                  squares), polished
                    responses      x_i of the semidefinite program, N x n
-                   accuracy       of `objective`: its distance from `reduced` and the certificate of `reduced`, relative
-                   reduced_accuracy        certificate of `reduced` alone, relative: a proven bound on its error
+                   accuracy       of `objective`: its distance from `reduced` and the certificate
+                                  of `reduced`, relative
+                   reduced_accuracy        certificate of `reduced` alone, relative: a proven
+                                           bound on its error
                    responses_accuracy      largest distance of `responses` from those of `reduced`
                    solver, status, cvxpy   what computed it
 
@@ -27,7 +31,8 @@ Gamma_i feasible, lower right entry 1/(4N)), and what couples the matrix multipl
 -<Lambda_i, T>, stays in the objective. The dual, its sign turned and without the constants, is
 
     min   1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j) + sum_i Tr(T Lambda_i)
-    s.t.  W_i/N - 2 M_i Gamma_i >= 0,     [ Lambda_i  Gamma_i ; Gamma_i'  1/(4N) ] positive semidefinite
+    s.t.  W_i/N - 2 M_i Gamma_i >= 0
+          [ Lambda_i  Gamma_i ; Gamma_i'  1/(4N) ] positive semidefinite
 
 which is [KIO 9] for T = I, and equals (Q) with |x_i|^2 replaced by x_i'T x_i.
 """
@@ -52,7 +57,7 @@ MAX_DISAGREEMENT = 1e-8  # of the two objective values, relative
 MAX_RESIDUAL = 1e-5  # of x_i = X_i(g(s_i)), absolute
 INF = math.inf
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # One set
 
 
@@ -65,7 +70,7 @@ def part(problem, key, i, axes):
 
 
 def polyhedron(problem, i):
-    """Sample i's set as M u <= W, the form the paper wants: equalities twice, limits at infinity not at all."""
+    """Sample i's set as M u <= W, as in the paper: equalities twice, infinite limits not at all."""
     n = problem["decisions"].shape[1]
     rows, bounds = [np.zeros((0, n))], [np.zeros(0)]
     for matrix, bound in (("equal_matrix", "equal_bound"), ("matrix", "bound")):
@@ -88,7 +93,9 @@ def polyhedron(problem, i):
 
 
 def least_distance(matrix, bound, theta, pull):
-    """argmin u'Tu - 2 pull'u over matrix u <= bound and its multipliers: Lawson and Hanson's least distance programming.
+    """argmin u'Tu - 2 pull'u over matrix u <= bound, and its multipliers.
+
+    By Lawson and Hanson's least distance programming.
 
     With T = LL', z = L'u - L^-1 pull is the shortest with -G z >= -h, G = matrix L^-T, h = bound -
     matrix T^-1 pull; nonnegative least squares finds the active rows, and the equations of those
@@ -131,12 +138,12 @@ def theta_of(problem):
     return np.asarray(problem.get("theta_uu", np.eye(problem["decisions"].shape[1])), dtype=float)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The two routes
 
 
 def repeated(problem):
-    """The problem with every sample as often as its weight says, and the sample each row came from."""
+    """The sample each row came from, with every sample as often as its weight says."""
     n_samples = len(problem["decisions"])
     weights = np.asarray(problem.get("weights", np.ones(n_samples)))
     origin = np.repeat(np.arange(n_samples), weights.astype(int))
@@ -144,7 +151,7 @@ def repeated(problem):
 
 
 def solve_semidefinite_program(problem):
-    """The program above, on repeated rows where there are weights. Value, responses of the samples, status."""
+    """The program above, on repeated rows where there are weights: value, responses, status."""
     origin = repeated(problem)
     u = problem["decisions"][origin]
     total, decision_dim = u.shape
@@ -179,7 +186,10 @@ def omega(problem):
 
 
 def solve_reduced_problem(problem):
-    """(Q) in all responses at once, by `least_distance`: x'Hx - 2 c'x with H = diag(w) (x) T + diag(w) K diag(w) (x) I / k."""
+    """(Q) in all responses at once, by `least_distance`.
+
+    x'Hx - 2 c'x with H = diag(w) (x) T + diag(w) K diag(w) (x) I / k.
+    """
     u, k, share = problem["decisions"], problem["regularization"], omega(problem)
     n_samples, n = u.shape
     coupling = np.kron(share[:, None] * base.gram(problem) * share[None, :] / k, np.eye(n))
@@ -215,7 +225,7 @@ def feasible(problem, x):
 
 
 def gap_of(share, theta, x, g, y):
-    """sum w_i (q_i(x_i) - q_i(y_i)), q_i(u) = u'Tu - 2 g_i'u, as a sum of two terms that are >= 0 each."""
+    """sum w_i (q_i(x_i) - q_i(y_i)), q_i(u) = u'Tu - 2 g_i'u, as a sum of two terms, each >= 0."""
     d = x - y
     return float(np.sum(share[:, None] * (d * (d @ theta) + 2 * d * (y @ theta - g))))
 
@@ -268,12 +278,15 @@ def cross_check(problem, value, x, status):
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The problems
 
 
 def make(name, seed, n_samples, feature_dim, decision_dim, sets, *, kernel=None, k=1e-3, gain=1.0, offset=0.0, noise=0.05, **more):
-    """Normal features, a noisy smooth expert moved to the nearest decision of its set. `sets` is given the generator."""
+    """Normal features, a noisy smooth expert moved to the nearest decision of its set.
+
+    `sets` is given the generator.
+    """
     rng = np.random.default_rng(seed)
     features = np.round(rng.normal(size=(n_samples, feature_dim)), 6)
     raw = base.expert(features, decision_dim, rng, gain, offset) + noise * rng.normal(size=(n_samples, decision_dim))
@@ -534,7 +547,7 @@ def problems():
         yield from family()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # Files
 
 

@@ -5,19 +5,23 @@
 writes one folder per problem next to this file: problem.json as in ../known_sets (theta_uu is never
 given), and
 
-    answer.json    objective      minimum of [KIO 6]: minus the saddle value of the book's chapter "Learning theta_uu"
+    answer.json    objective      minimum of [KIO 6]: minus the saddle value of the book's chapter
+                                  "Learning theta_uu"
                    reduced        the same from a certified pair, see below
                    theta_uu       n x n, [KIO 7]
                    multiplier     P >= 0 of theta_uu >= I, n x n
                    responses      x_i = 2 N Gamma_i, N x n
-                   accuracy       of `objective`, relative: distance from `reduced` and the certificate of `reduced`
+                   accuracy       of `objective`, relative: distance from `reduced` and the
+                                  certificate of `reduced`
                    reduced_accuracy    certificate of `reduced`, relative
-                   theta_accuracy      largest error of an entry of theta_uu: sqrt(gap / k), proven, and its distance from Clarabel's
+                   theta_accuracy      largest error of an entry of theta_uu: sqrt(gap / k),
+                                       proven, and its distance from Clarabel's
                    solver, status, cvxpy
 
 The oracle is CVXPY with Clarabel on [KIO 6] with all its matrix variables:
 
-    min   1/(4k) | A - sum_i Lambda_i - P |_F^2 - Tr P + 1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j),   A = 1/N sum u_i u_i'
+    min   1/(4k) | A - sum_i Lambda_i - P |_F^2 - Tr P
+          + 1/k sum_ij kappa_ij (u_i/N - 2 Gamma_i)'(u_j/N - 2 Gamma_j),   A = 1/N sum u_i u_i'
     s.t.  P >= 0,   W_i/N - 2 M_i Gamma_i >= 0,   [ Lambda_i  Gamma_i ; Gamma_i'  1/(4N) ] >= 0
 
 (the paper prints s_i/N for W_i/N; its proof has W_i/N), theta_uu = (P - (A - sum Lambda_i))/(2k).
@@ -106,7 +110,7 @@ def respond(problem, theta):
 
 
 def polish(problem, x, theta):
-    """Newton's method on T -> theta_for(respond(T)) by finite differences of the response map, started at Clarabel's T."""
+    """Newton's method on T -> theta_for(respond(T)) by finite differences, from Clarabel's T."""
     n = len(theta)
     pairs = [(i, j) for i in range(n) for j in range(i + 1)]
 
@@ -188,12 +192,12 @@ def cross_check(problem, value, x, theta, multiplier, status):
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The problems
 
 
 def quadratic_expert(name, seed, n_samples, theta, m, *, k, noise=0.0, signals=1, weights=None, kernel=None, pull=2.0, extra=None):
-    """An expert with its own theta_uu: few different signals, every sample a set of its own, the decision exactly X_i(g).
+    """An expert with its own theta_uu: few signals, a set for each sample, decisions X_i(g).
 
     Where the signal says the same under many sets, g can't explain why decisions differ: theta_uu
     has to.

@@ -8,15 +8,17 @@ writes `problems.json`, next to this file: a list of problems, each with
     matrix, bound      M_i (N lists of m x n) and W_i (N x m): the set of sample i is M_i u <= W_i
     primal             optimal value of [KIO 4] less the constant k n
     weights            V = -theta_su at the optimum, d x n
-    accuracy           of `primal`, relative: how far CVXPY's value is from the same loss evaluated at its theta_su
+    accuracy           of `primal`, relative: how far CVXPY's value is from the same loss
+                       evaluated at its theta_su
 
 The oracle is CVXPY with Clarabel on the linear matrix inequality [KIO 4] of "Scalable Kernel
 Inverse Optimization" (NeurIPS 2024) with theta_uu = I:
 
-    min   k (|theta_uu|^2 + |theta_su|^2) + 1/N sum_i ( u_i' theta_uu u_i + 2 phi_i' theta_su u_i + 1/4 gamma_i + W_i' lambda_i )
+    min   k (|theta_uu|^2 + |theta_su|^2)
+          + 1/N sum_i ( u_i' theta_uu u_i + 2 phi_i' theta_su u_i + 1/4 gamma_i + W_i' lambda_i )
     s.t.  lambda_i >= 0
-          [ theta_uu                              M_i' lambda_i + 2 theta_su' phi_i ]
-          [ (M_i' lambda_i + 2 theta_su' phi_i)'  gamma_i                           ]   positive semidefinite
+          [ theta_uu                              M_i' lambda_i + 2 theta_su' phi_i ]  positive
+          [ (M_i' lambda_i + 2 theta_su' phi_i)'  gamma_i                           ]  semidefinite
 
 It has neither projections nor the reduction argwhy is built on. Everything is seeded.
 """

@@ -1,9 +1,9 @@
 //! One Newton step: its system, its line search.
 //!
-//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is d = Rc
-//! + w/λ with (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the coordinates
-//! F strictly inside their limits, w is the residual of the rest, and the dimensions are separate
-//! systems.
+//! With RRᵀ the derivative of X at g and r = Ry + w, where y = RᵀΘr, the Newton direction is
+//! d = Rc + w/λ with (RᵀKR + λI) c = y − RᵀKw/λ. For boxes and Θ = I the matrix R selects the
+//! coordinates F strictly inside their limits, w is the residual of the rest, and the dimensions
+//! are separate systems.
 
 use super::{Assembled, Newton, Point};
 use crate::decision_set::{Boxes, Polyhedra, SampleSets};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::problem::slice;
 use crate::solver::clock::Clock;
 use crate::solver::conjugate_gradient::System;
-use crate::solver::line_search::{CoupledLine, Line, Preference, Step};
+use crate::solver::line_search::{CoupledLine, Line, Preference, StepLength};
 use ndarray::{Array2, concatenate, s};
 use rayon::prelude::*;
 
@@ -126,11 +126,11 @@ impl Newton<'_> {
 
         let preference = if eased { Preference::Full } else { Preference::Nearer };
         let mut steps = self.search(point, &direction, &image, (preference, gap))?;
-        if steps.iter().any(|step| matches!(step, Step::Uphill)) {
+        if steps.iter().any(|step| matches!(step, StepLength::Uphill)) {
             // CG was too loose there; the residual itself always descends.
             let along_residual = self.product(residual.view())?;
             for (j, step) in steps.iter().enumerate() {
-                if matches!(step, Step::Uphill) {
+                if matches!(step, StepLength::Uphill) {
                     direction.row_mut(j).assign(&residual.row(j));
                     image.row_mut(j).assign(&along_residual.row(j));
                 }
@@ -138,7 +138,7 @@ impl Newton<'_> {
             steps = self.search(point, &direction, &image, (Preference::Nearer, gap))?;
         }
         for (j, step) in steps.iter().enumerate() {
-            let t = if let Step::At(t) = step { *t } else { 0.0 };
+            let t = if let StepLength::At(t) = step { *t } else { 0.0 };
             point.coefficients.row_mut(j).scaled_add(t, &direction.row(j));
             point.desired.row_mut(j).scaled_add(t, &image.row(j));
         }
@@ -155,7 +155,7 @@ impl Newton<'_> {
         direction: &Array2<f64>,
         image: &Array2<f64>,
         (preference, gap): (Preference, f64),
-    ) -> Result<Vec<Step>, Error> {
+    ) -> Result<Vec<StepLength>, Error> {
         // What a full step may add to N·P.
         let slack = SLACK * gap * self.problem.n_samples() as f64;
         match self.problem.sets() {
@@ -174,7 +174,7 @@ impl Newton<'_> {
         point: &Point,
         (direction, image): (&Array2<f64>, &Array2<f64>),
         (preference, slack): (Preference, f64),
-    ) -> Result<Vec<Step>, Error> {
+    ) -> Result<Vec<StepLength>, Error> {
         let (problem, n) = (self.problem, self.problem.n_samples());
         let slack = slack / problem.decision_dim() as f64;
         let decisions = problem.decisions();
@@ -204,7 +204,7 @@ impl Newton<'_> {
         point: &Point,
         (direction, image): (&Array2<f64>, &Array2<f64>),
         slack: f64,
-    ) -> Result<Vec<Step>, Error> {
+    ) -> Result<Vec<StepLength>, Error> {
         let line = CoupledLine {
             problem: self.problem,
             polyhedra,
@@ -217,6 +217,16 @@ impl Newton<'_> {
         };
         let step = line.search()?;
         let all = 0..self.problem.decision_dim();
-        Ok(all.map(|_| if let Step::At(t) = step { Step::At(t) } else { Step::Uphill }).collect())
+        Ok(all
+            .map(
+                |_| {
+                    if let StepLength::At(t) = step {
+                        StepLength::At(t)
+                    } else {
+                        StepLength::Uphill
+                    }
+                },
+            )
+            .collect())
     }
 }

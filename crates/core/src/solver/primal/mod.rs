@@ -5,7 +5,8 @@
 //! certificate. With g_i = Vφ_i,
 //!
 //! ```text
-//! P(V) = k‖V‖²_F + (1/N) Σ ℓ_i(g_i),     (N/2)∇P = λV − Σ (û_i − X_i(g_i)) φ_iᵀ = λ(V − V_x),     x = X(g),  V_x = (û − x)Φ/λ.
+//! P(V) = k‖V‖²_F + (1/N) Σ ℓ_i(g_i),
+//! (N/2)∇P = λV − Σ (û_i − X_i(g_i)) φ_iᵀ = λ(V − V_x),     x = X(g),  V_x = (û − x)Φ/λ.
 //! ```
 //!
 //! A Newton direction solves (λI + Σ D_i ⊗ φ_iφ_iᵀ) δ = −λ(V − V_x), with D_i = RRᵀ the derivative
@@ -214,7 +215,7 @@ impl Primal<'_> {
             rescued_decisions: self.rescued,
             seconds: clock.seconds(),
         };
-        Ok(Outcome { weights: Some(weights), ..Outcome::new(certified, status, effort) })
+        Ok(Outcome { feature_weights: Some(weights), ..Outcome::new(certified, status, effort) })
     }
 
     /// Everything about V, from the definitions. Cost: two passes.
