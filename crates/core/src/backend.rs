@@ -75,6 +75,18 @@ pub trait Backend: Debug + Send + Sync {
         storage: Storage,
     ) -> Result<Box<dyn KernelOperator>, Error>;
 
+    /// The largest rank of a low-rank factor that it keeps itself
+    /// ([`KernelOperator::remote_factor`]); none where that is the host's to keep.
+    fn factor_rank(
+        &self,
+        _kernel: &Kernel,
+        _n_samples: usize,
+        _n_features: usize,
+        _decision_dim: usize,
+    ) -> Option<usize> {
+        None
+    }
+
     /// What computes the desired decisions of batches; none where the host's own way is best.
     fn batch_predictor(&self, _model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
         Ok(None)

@@ -410,3 +410,10 @@ expand(const float* b, u64 pitch, const double* v, const double* y, const u8* fr
         if (c < vectors)
             out[c * n_samples + j] = free[systems[c] * n_samples + j] ? (v[c * n_samples + j] - sums[c]) / ridge : 0.0;
 }
+
+// out[j * out_pitch + r] = b[r][samples[j]]: the same turned. Block y: a sample.
+extern "C" __global__ void gather_turned(const float* b, u64 pitch, const u64* samples, int rank, double* out,
+                                         u64 out_pitch) {
+    const int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r < rank) out[blockIdx.y * out_pitch + r] = b[r * pitch + samples[blockIdx.y]];
+}

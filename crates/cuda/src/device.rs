@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::programs;
-use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUmemPool_attribute, CUresult};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
     ValidAsZeroBits,
@@ -99,7 +99,36 @@ impl Device {
         let capability = context.compute_capability().map_err(doing)?;
         check_capability(&context.name().map_err(doing)?, capability)?;
         let stream = context.default_stream();
-        Ok(Self { context, stream, driver, modules: Arc::default() })
+        let device = Self { context, stream, driver, modules: Arc::default() };
+        device.keep_freed_memory()?;
+        Ok(device)
+    }
+
+    /// Buffers come and go with every product: the driver is to keep what is freed, not to give it
+    /// back and ask for it again.
+    fn keep_freed_memory(&self) -> Result<(), Error> {
+        if !self.context.has_async_alloc() {
+            return Ok(());
+        }
+        let doing = |error| Error::from_driver("asking for the pool of memory", error);
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let mut all = u64::MAX;
+        // SAFETY: the device is that of a living context, and the attribute is a 64-bit number.
+        unsafe {
+            let pool = cudarc::driver::result::device::get_default_mem_pool(
+                self.context.cu_device(),
+            )
+            .map_err(doing)?;
+            cudarc::driver::result::mem_pool::set_attribute(pool, attribute, (&raw mut all).cast())
+                .map_err(doing)
+        }
+    }
+
+    /// Multiprocessors.
+    pub(crate) fn n_multiprocessors(&self) -> Result<usize, Error> {
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let doing = |error| Error::from_driver("asking for multiprocessors", error);
+        Ok(self.context.attribute(attribute).map_err(doing)?.unsigned_abs() as usize)
     }
 
     /// What this GPU is, and how much memory it has left.
@@ -146,6 +175,8 @@ impl Device {
         shared_bytes: usize,
     ) -> Result<CudaFunction, Error> {
         let doing = |error| Error::from_driver("loading a kernel", error);
+        // Other threads than the one that opened the GPU may ask.
+        self.context.bind_to_thread().map_err(doing)?;
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if !modules.contains_key(program) {
             let ptx = Ptx::from_src(programs::ptx(program));
@@ -166,7 +197,8 @@ impl Device {
         len: usize,
     ) -> Result<CudaSlice<T>, Error> {
         let bytes = len * size_of::<T>();
-        self.stream.alloc_zeros(len).map_err(|error| self.no_memory(what, bytes, error))
+        // The driver has no buffers of nothing.
+        self.stream.alloc_zeros(len.max(1)).map_err(|error| self.no_memory(what, bytes, error))
     }
 
     /// A copy on the GPU.
@@ -187,6 +219,17 @@ impl Device {
         let copy = self.stream.clone_dtoh(data).map_err(|e| Error::from_driver("computing", e))?;
         self.synchronize()?;
         Ok(copy)
+    }
+
+    /// As [`download`](Self::download), into room that is there.
+    pub(crate) fn download_into<T: DeviceRepr>(
+        &self,
+        data: &CudaSlice<T>,
+        out: &mut [T],
+    ) -> Result<(), Error> {
+        let copied = self.stream.memcpy_dtoh(data, out);
+        copied.map_err(|e| Error::from_driver("computing", e))?;
+        self.synchronize()
     }
 
     fn no_memory(&self, what: &'static str, needed: usize, error: DriverError) -> Error {

@@ -134,6 +134,10 @@ impl Exact<'_> {
     /// which may be the same.
     pub(crate) fn product(&self, rows: &Exact<'_>, v: &Columns) -> Result<Columns, Error> {
         let mut out = Columns::zeros(self.device, rows.n_samples, v.n_columns)?;
+        if self.recipe.terms.is_empty() {
+            linear::add_product(self, rows, v, &mut out)?;
+            return Ok(out);
+        }
         let strips = Strips::of(self.n_samples);
         let width = v.n_columns.min(WIDTH);
         let len = strips.count * rows.n_samples * width;

@@ -23,6 +23,7 @@ macro_rules! programs {
 programs!(
     "pack",
     "linear",
+    "factor",
     "exact_0",
     "exact_1",
     "exact_2",
