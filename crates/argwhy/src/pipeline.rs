@@ -1,11 +1,12 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
+use crate::device;
 use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage};
+use argwhy_core::backend::{Backend, Storage};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -26,7 +27,8 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     settings: FitSettings,
-    backend: Arc<dyn Backend>,
+    /// In place of the one that the settings choose.
+    backend: Option<Arc<dyn Backend>>,
 }
 
 /// A fitted model and how it came about.
@@ -52,6 +54,9 @@ pub struct Fit {
 pub trait Progress: Observer {
     /// What the fit will take, before it starts.
     fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
+
+    /// Something to know about the fit, before the plan.
+    fn on_note(&mut self, _note: &str) {}
 }
 
 /// Follows nothing.
@@ -67,14 +72,30 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings, backend: Arc::new(Host) })
+        Ok(Self { settings, backend: None })
     }
 
-    /// The same with kernel values on another machine than this one.
+    /// The same with kernel values on a machine of one's own, whatever the settings say.
     #[must_use]
     pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
-        self.backend = backend;
+        self.backend = Some(backend);
         self
+    }
+
+    /// Where a fit of this size runs, having said why where that is not where it was to.
+    fn backend_for(
+        &self,
+        sizes: Sizes,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Arc<dyn Backend>, Error> {
+        if let Some(backend) = &self.backend {
+            return Ok(Arc::clone(backend));
+        }
+        let chosen = device::choose(&self.settings, sizes)?;
+        if let Some(note) = &chosen.note {
+            progress.on_note(note);
+        }
+        Ok(chosen.backend)
     }
 
     /// Fits on all rows.
@@ -132,12 +153,12 @@ impl Pipeline {
                 }));
             }
         }
-        let of_one = Self::new(FitSettings {
+        let mut of_one = Self::new(FitSettings {
             // What a path holds on to must do for the smallest of them.
             regularization: path.iter().copied().fold(f64::INFINITY, f64::min),
             ..self.settings.clone()
-        })?
-        .with_backend(Arc::clone(&self.backend));
+        })?;
+        of_one.backend.clone_from(&self.backend);
         let settings = &of_one.settings;
         if settings.primal
             || settings.solver != SolverKind::Newton
@@ -216,7 +237,8 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let backend = self.backend.as_ref();
+        let backend = self.backend_for(sizes, progress)?;
+        let backend = backend.as_ref();
         let mut plan = Plan::new(settings, sizes, backend)?;
         check_machine(&plan)?;
         let features =

@@ -2,7 +2,7 @@
 //! rank, memory, time.
 
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
-use argwhy_core::backend::{Backend, Storage};
+use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::operator::{OperatorKind, Precision};
 use argwhy_core::precond::{LowRank, RankLimits};
 use argwhy_core::random::stream;
@@ -85,6 +85,12 @@ pub struct KernelPlan {
     /// The least limit that would not make it slow; none where this one does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_bytes: Option<u64>,
+    /// The machine that multiplies, where it is not this one's cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<&'static str>,
+    /// Whether that machine keeps the preconditioner too.
+    #[serde(skip)]
+    pub remote_factor: bool,
 }
 
 impl KernelPlan {
@@ -127,6 +133,8 @@ const ENOUGH_TRACE: f64 = 200.0;
 /// Ranks up to which it is worth trying, on a few rows, how good a preconditioner of that rank will
 /// be.
 const TRIED_RANK: usize = 400;
+/// Multiply-adds a second of a preconditioner that a GPU keeps.
+const REMOTE_RATE: f64 = 2e12;
 /// Passes over all features that a fit in the primal usually takes.
 const USUAL_PASSES: f64 = 14.0;
 
@@ -140,7 +148,14 @@ impl Plan {
             SolverKind::Sso => blocks(settings, sizes.n_samples)?,
         };
         let n_together = blocks[0].max(blocks[1]);
-        let choices = Choices { settings, sizes, backend, kernel, blocks, n_together };
+        let Sizes { n_features, decision_dim, coupled, .. } = sizes;
+        let remote_rank = if coupled {
+            None
+        } else {
+            backend.factor_rank(&kernel, n_together, n_features, decision_dim)
+        };
+        let choices =
+            Choices { settings, sizes, backend, kernel, blocks, n_together, remote_rank };
         let kinds = choices.kinds()?;
         if let Some(plan) = choices.factorised(&kinds) {
             return Ok(plan);
@@ -290,7 +305,8 @@ impl Plan {
         }
         let dim = sizes.decision_dim as f64;
         let flops = n * rank * rank * 1.5 * systems + products * 2.0 * n * rank * dim;
-        self.seconds = build + products * product + flops / (5e9 * cores);
+        let rate = if plan.remote_factor { REMOTE_RATE } else { 5e9 * cores };
+        self.seconds = build + products * product + flops / rate;
         Ok(())
     }
 }
@@ -301,10 +317,11 @@ impl KernelPlan {
             Precision::F32 => "f32",
             Precision::F64 => "f64",
         };
+        let place = self.device.map_or(String::new(), |device| format!(" on {device}"));
         match self.operator {
-            OperatorKind::Stored => format!("kernel stored in {precision}"),
-            OperatorKind::Compact => "kernel stored in 16 bits".to_owned(),
-            OperatorKind::Tiled => format!("kernel recomputed in {precision}"),
+            OperatorKind::Stored => format!("kernel stored in {precision}{place}"),
+            OperatorKind::Compact => format!("kernel stored in 16 bits{place}"),
+            OperatorKind::Tiled => format!("kernel recomputed in {precision}{place}"),
         }
     }
 
@@ -334,6 +351,8 @@ struct Choices<'a> {
     /// Samples of a block of SSO, and of a part of its warm-up.
     blocks: [usize; 2],
     n_together: usize,
+    /// The largest rank that the backend itself has room for; none where the host keeps it.
+    remote_rank: Option<usize>,
 }
 
 impl Choices<'_> {
@@ -410,6 +429,7 @@ impl Choices<'_> {
         } else {
             full.min(NewtonSettings::partial_rank_for(self.n_together))
         };
+        let full = full.min(self.remote_rank.unwrap_or(full));
         (full, full.min(LEAST_RANK))
     }
 
@@ -444,6 +464,8 @@ impl Choices<'_> {
                 precision,
                 max_rank,
                 quick_bytes,
+                device: Some(self.backend.name()).filter(|name| *name != Host.name()),
+                remote_factor: self.remote_rank.is_some() && max_rank < n_together,
             }),
             memory_bytes: self.memory(precision, operator, max_rank),
             limit_bytes: self.settings.memory.0,
@@ -497,6 +519,8 @@ impl Choices<'_> {
         let storage = Storage::new(kind, precision);
         // The preconditioner is built before the first product.
         let product = self.backend.product_bytes(n_samples, vectors);
+        // What the backend keeps is not this process's.
+        let rank = if self.remote_rank.is_some() && rank < n_samples { 0 } else { rank };
         let building = if rank < n_samples { LowRank::building_bytes(n_samples, rank) } else { 0 };
         (numbers * size_of::<f64>()) as u64
             + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)
@@ -557,7 +581,6 @@ fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use argwhy_core::backend::Host;
 
     fn planned(settings: &FitSettings, sizes: Sizes) -> Result<Plan, Error> {
         Plan::new(settings, sizes, &Host)

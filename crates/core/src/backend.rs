@@ -42,7 +42,7 @@ impl Storage {
 /// its name.
 pub trait Backend: Debug + Send + Sync {
     /// As messages name it.
-    fn name(&self) -> &str;
+    fn name(&self) -> &'static str;
 
     /// Whether it can hold the matrix of `n_samples` like this: it has the kernel, the kind and the
     /// precision, and room of its own.

@@ -46,9 +46,9 @@ impl CudaBackend {
         self.device.probe()
     }
 
-    /// Why a fit of this size cannot be done on this GPU, in a sentence: its kernel has no form
+    /// Fails with why a fit of this size cannot be done on this GPU: its kernel has no form
     /// there, or it does not fit.
-    pub fn refuses(
+    pub fn check(
         &self,
         kernel: &Kernel,
         n_samples: usize,
@@ -64,7 +64,7 @@ impl CudaBackend {
 }
 
 impl Backend for CudaBackend {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         NAME
     }
 
@@ -79,7 +79,7 @@ impl Backend for CudaBackend {
         storage.kind == tiled
             && storage.blocks == tiled
             && n_features > 0
-            && self.refuses(kernel, n_samples, n_features).is_ok()
+            && self.check(kernel, n_samples, n_features).is_ok()
     }
 
     fn operator_bytes(&self, _: &Kernel, n_samples: usize, n_features: usize, _: Storage) -> u64 {
@@ -105,7 +105,7 @@ impl Backend for CudaBackend {
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, CoreError> {
         let Law::Kernel(support) = &model.law else { return Ok(None) };
         let (n_samples, n_features) = (support.signals.nrows(), model.features.n_features());
-        if n_samples == 0 || self.refuses(&support.kernel, n_samples, n_features).is_err() {
+        if n_samples == 0 || self.check(&support.kernel, n_samples, n_features).is_err() {
             return Ok(None);
         }
         let predictor = CudaPredictor::new(&self.device, model, support).map_err(failed)?;

@@ -9,7 +9,7 @@ use cudarc::driver::{
     ValidAsZeroBits,
 };
 use cudarc::nvrtc::Ptx;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -70,8 +70,20 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// GPU number `ordinal`, from 0, in the driver's order.
+    /// GPU number `ordinal`, from 0, in the driver's order. Opened once a process: fits one after the
+    /// other share it and its loaded programs.
     pub fn new(ordinal: usize) -> Result<Self, Error> {
+        static OPEN: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = open.get(&ordinal) {
+            return Ok(device.clone());
+        }
+        let device = Self::open(ordinal)?;
+        open.insert(ordinal, device.clone());
+        Ok(device)
+    }
+
+    fn open(ordinal: usize) -> Result<Self, Error> {
         // SAFETY: loads libcuda, which runs its initialisers; it is the vendor's own library.
         if !unsafe { cudarc::driver::sys::is_culib_present() } {
             return Err(Error::NoDriver);

@@ -6,7 +6,7 @@ use crate::End;
 use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::Predictor;
+use argwhy::{Predictor, device};
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
@@ -42,6 +42,7 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     if args.jsonl {
         return stream(&predictor, args);
     }
+    let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
         return Err(CliError::Usage("DATA and --output are needed without --jsonl".to_owned()));
     };
