@@ -106,7 +106,8 @@ pub fn examine() -> Result<Examined, String> {
     let run = || {
         let operator = CudaOperator::new(&device, features.view(), &kernel, true, 1e-11)?;
         let mut off = [0.0; 2];
-        for (off, operator) in off.iter_mut().zip([&operator as &dyn KernelOperator, operator.exact()])
+        for (off, operator) in
+            off.iter_mut().zip([&operator as &dyn KernelOperator, operator.exact()])
         {
             let mut out = Array2::zeros(v.dim());
             operator.apply(v.view(), out.view_mut())?;

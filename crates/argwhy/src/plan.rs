@@ -154,8 +154,7 @@ impl Plan {
         } else {
             backend.factor_rank(&kernel, n_together, n_features, decision_dim)
         };
-        let choices =
-            Choices { settings, sizes, backend, kernel, blocks, n_together, remote_rank };
+        let choices = Choices { settings, sizes, backend, kernel, blocks, n_together, remote_rank };
         let kinds = choices.kinds()?;
         if let Some(plan) = choices.factorised(&kinds) {
             return Ok(plan);

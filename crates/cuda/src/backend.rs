@@ -35,6 +35,7 @@ impl CudaBackend {
     /// if none are given.
     pub fn new(ordinal: usize, memory: Option<u64>) -> Result<Self, Error> {
         let device = Device::new(ordinal)?;
+        device.trim()?;
         let free = device.probe()?.free_memory as f64 * SHARE;
         let n_multiprocessors = device.n_multiprocessors()?;
         let memory = memory.unwrap_or(u64::MAX).min(free as u64);
@@ -48,12 +49,7 @@ impl CudaBackend {
 
     /// Fails with why a fit of this size cannot be done on this GPU: its kernel has no form
     /// there, or it does not fit.
-    pub fn check(
-        &self,
-        kernel: &Kernel,
-        n_samples: usize,
-        n_features: usize,
-    ) -> Result<(), Error> {
+    pub fn check(&self, kernel: &Kernel, n_samples: usize, n_features: usize) -> Result<(), Error> {
         let needed = Products::bytes(&Recipe::new(kernel)?, n_samples, n_features);
         if needed <= self.memory {
             return Ok(());

@@ -3,10 +3,12 @@
 
 use crate::error::Error;
 use crate::programs;
-use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUmemPool_attribute, CUresult};
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUfunction_attribute, CUmemPool_attribute, CUresult,
+};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
-    ValidAsZeroBits,
+    ValidAsZeroBits, result,
 };
 use cudarc::nvrtc::Ptx;
 use std::collections::{BTreeMap, HashMap};
@@ -92,8 +94,7 @@ impl Device {
         check_driver(driver)?;
         // Without any GPU, or with a driver that does not fit its kernel module, this is what
         // fails.
-        let count = match cudarc::driver::result::init().and_then(|()| CudaContext::device_count())
-        {
+        let count = match result::init().and_then(|()| CudaContext::device_count()) {
             Ok(count) => count.unsigned_abs() as usize,
             Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => 0,
             Err(error) => return Err(Error::from_driver("starting", error)),
@@ -122,17 +123,29 @@ impl Device {
         if !self.context.has_async_alloc() {
             return Ok(());
         }
-        let doing = |error| Error::from_driver("asking for the pool of memory", error);
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         let mut all = u64::MAX;
         // SAFETY: the device is that of a living context, and the attribute is a 64-bit number.
         unsafe {
-            let pool = cudarc::driver::result::device::get_default_mem_pool(
-                self.context.cu_device(),
-            )
-            .map_err(doing)?;
-            cudarc::driver::result::mem_pool::set_attribute(pool, attribute, (&raw mut all).cast())
-                .map_err(doing)
+            result::device::get_default_mem_pool(self.context.cu_device())
+                .and_then(|pool| {
+                    result::mem_pool::set_attribute(pool, attribute, (&raw mut all).cast())
+                })
+                .map_err(pooling)
+        }
+    }
+
+    /// Gives back what was freed and kept, so that [`probe`](Self::probe) counts it.
+    pub(crate) fn trim(&self) -> Result<(), Error> {
+        if !self.context.has_async_alloc() {
+            return Ok(());
+        }
+        self.synchronize()?;
+        // SAFETY: as in `keep_freed_memory`; nothing in use is given back.
+        unsafe {
+            result::device::get_default_mem_pool(self.context.cu_device())
+                .and_then(|pool| result::mem_pool::trim_to(pool, 0))
+                .map_err(pooling)
         }
     }
 
@@ -251,6 +264,10 @@ impl Device {
         let free = self.context.mem_get_info().map_or(0, |(free, _)| free);
         Error::NoMemory { what, needed, free }
     }
+}
+
+fn pooling(error: DriverError) -> Error {
+    Error::from_driver("asking for the pool of memory", error)
 }
 
 /// What a context takes, about, on GPUs of today.

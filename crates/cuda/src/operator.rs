@@ -79,7 +79,8 @@ fn diagonal(kernel: &Kernel, features: ArrayView2<'_, f64>) -> Result<Vec<f64>, 
         if value.is_finite() {
             return Ok(value);
         }
-        let what = format!("the kernel {kernel} overflows: of sample {i} with itself it is {value}");
+        let what =
+            format!("the kernel {kernel} overflows: of sample {i} with itself it is {value}");
         Err(CoreError::Numerical { what })
     })
     .collect()

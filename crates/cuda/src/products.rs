@@ -2,7 +2,7 @@
 
 use crate::device::{Device, int};
 use crate::error::Error;
-use crate::exact::{Centred, Entry, Exact};
+use crate::exact::{self, Centred, Entry, Exact};
 use crate::fused::{
     self, LARGEST_FEATURE, Packed, Precision, Scratch, feature_scale, one_thread_each,
 };
@@ -115,15 +115,25 @@ impl Products {
         let centred = (prepared.centred && recipe.distances() == 1).then(centre);
         let (packed, centred) = (packed.transpose()?, centred.transpose()?);
         let scratch = Mutex::default();
-        Ok(Self { device, recipe, n_samples, n_features, features, means, centred, packed, scratch })
+        Ok(Self {
+            device,
+            recipe,
+            n_samples,
+            n_features,
+            features,
+            means,
+            centred,
+            packed,
+            scratch,
+        })
     }
 
     /// Bytes on the GPU for `n_samples` with `n_features`, the buffers of products among them.
     pub(crate) fn bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
         let padded = n_samples.next_multiple_of(128) * n_features.next_multiple_of(16);
         let (n, d, terms) = (n_samples as u64, n_features as u64, recipe.terms.len() as u64);
-        // Sums of strips in f64, eight columns of each; the fused products' two buffers.
-        let partials = 16 * 8 * 8 * n;
+        // Sums of strips or pairs in f64, eight columns of each; the fused products' two buffers.
+        let partials = (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n);
         8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n + partials + fused::SCRATCH_BYTES
     }
 
@@ -228,7 +238,8 @@ impl Products {
         let n_samples = samples.len();
         let centre = |_| Centred::new(&self.device, &features, &self.means, n_samples);
         let centred = self.centred.as_ref().map(centre).transpose()?;
-        let few = Exact { features: &features, n_samples, centred: centred.as_ref(), ..self.exact() };
+        let few =
+            Exact { features: &features, n_samples, centred: centred.as_ref(), ..self.exact() };
         let data = v.t().as_standard_layout().into_owned();
         let data = self.device.upload("vectors", data.as_slice().expect("row by row"))?;
         let columns = Columns { data, n_samples, n_columns: v.nrows() };

@@ -30,6 +30,8 @@ programs!(
     "exact_3",
     "exact_tensor_4",
     "exact_tensor_8",
+    "exact_rbf_4",
+    "exact_rbf_8",
     "fused_rbf_1_1",
     "fused_rbf_1_2",
     "fused_rbf_2_1",

@@ -113,7 +113,10 @@ fn certificates_agree_with_the_hosts_on_every_known_problem() {
                 let scale = by_host.primal.abs().max(by_host.objective.abs()).max(1e-6);
                 let off = (by_gpu.objective - by_host.objective).abs();
                 let off = off.max((by_gpu.primal - by_host.primal).abs());
-                assert!(off <= 1e-9 * scale, "{name} {working} {max_rank:?}: {by_gpu:?} {by_host:?}");
+                assert!(
+                    off <= 1e-9 * scale,
+                    "{name} {working} {max_rank:?}: {by_gpu:?} {by_host:?}"
+                );
             }
         }
     }
@@ -249,7 +252,10 @@ fn check_inverse(factor: &mut dyn RemoteFactor, low: ArrayView2<'_, f64>, n: usi
             let scale = expected.iter().fold(1e-12_f64, |m, x| m.max(x.abs()));
             for (&i, expected) in inside.iter().zip(&expected) {
                 let found = out[[c, i]];
-                assert!((found - expected).abs() < 1e-7 * scale, "{round} {c} {i}: {found} {expected}");
+                assert!(
+                    (found - expected).abs() < 1e-7 * scale,
+                    "{round} {c} {i}: {found} {expected}"
+                );
             }
             assert!((0..n).all(|i| free[[j, i]] || out[[c, i]] == 0.0), "{round} {c}");
         }

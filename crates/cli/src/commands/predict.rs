@@ -6,7 +6,6 @@ use crate::End;
 use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::{Predictor, device};
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
@@ -14,6 +13,7 @@ use argwhy::io::{
     SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions, write_prices,
     write_whole,
 };
+use argwhy::{Predictor, device};
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
