@@ -4,9 +4,9 @@ use crate::device;
 use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
+use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
-use argwhy_core::backend::{Backend, Storage};
+use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -82,20 +82,35 @@ impl Pipeline {
         self
     }
 
-    /// Where a fit of this size runs, having said why where that is not where it was to.
-    fn backend_for(
+    /// Where a fit of this size runs and what it will take, having said why where that is not where
+    /// it was to.
+    fn planned(
         &self,
         sizes: Sizes,
         progress: &mut (dyn Progress + Send),
-    ) -> Result<Arc<dyn Backend>, Error> {
+    ) -> Result<(Arc<dyn Backend>, Plan), Error> {
+        let settings = &self.settings;
+        let plan = |backend: Arc<dyn Backend>| {
+            let plan = Plan::new(settings, sizes, backend.as_ref())?;
+            Ok((backend, plan))
+        };
         if let Some(backend) = &self.backend {
-            return Ok(Arc::clone(backend));
+            return plan(Arc::clone(backend));
         }
-        let chosen = device::choose(&self.settings, sizes)?;
+        let chosen = device::choose(settings, sizes)?;
         if let Some(note) = &chosen.note {
             progress.on_note(note);
         }
-        Ok(chosen.backend)
+        match plan(chosen.backend) {
+            // The driver of a GPU takes memory of this process too, which a tight limit has no room
+            // for.
+            Err(Error::Core(argwhy_core::Error::Memory { .. }))
+                if settings.device == DeviceChoice::Auto =>
+            {
+                plan(Arc::new(Host))
+            }
+            planned => planned,
+        }
     }
 
     /// Fits on all rows.
@@ -237,9 +252,8 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let backend = self.backend_for(sizes, progress)?;
+        let (backend, mut plan) = self.planned(sizes, progress)?;
         let backend = backend.as_ref();
-        let mut plan = Plan::new(settings, sizes, backend)?;
         check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;

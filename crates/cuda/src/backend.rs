@@ -19,6 +19,8 @@ const SHARE: f64 = 0.9;
 /// Multiply-adds a second and multiprocessor in a working product, counted without symmetry: half of
 /// what an H200 was measured at (ADR 0016), for older GPUs.
 const RATE: f64 = 3.5e11;
+/// Bytes of this process that the driver and the kernels it compiles take, about.
+const DRIVER_BYTES: u64 = 512 << 20;
 /// Seconds that a call takes before it computes.
 const LATENCY: f64 = 2e-4;
 
@@ -80,7 +82,7 @@ impl Backend for CudaBackend {
 
     fn operator_bytes(&self, _: &Kernel, n_samples: usize, n_features: usize, _: Storage) -> u64 {
         // The diagonal, the envelope of rounding, and a copy of the features on their way.
-        ((2 + n_features) * n_samples * size_of::<f64>()) as u64
+        DRIVER_BYTES + ((2 + n_features) * n_samples * size_of::<f64>()) as u64
     }
 
     fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64 {
