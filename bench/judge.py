@@ -90,7 +90,8 @@ def collect(problem, estimator, k):
     model = estimator._model
     n, dim = problem.decisions.shape
     coefficients = np.zeros((n, dim))
-    coefficients[model.support_rows] = model.coefficients
+    if model.coefficients is not None:
+        coefficients[model.support_rows] = model.coefficients
     limits = problem.constraints
 
     def decide(signals, rows):
@@ -417,9 +418,11 @@ class Exact:
         slack = arb(1e-9) * max(abs(arb(said["primal"])), abs(arb(said["dual"])), self.zero.mid())
         slack += sum((part["off"] for part in self.parts), ZERO)
         if arb(said["dual"]) > self.upper + slack:
-            verdict.fault("dual", f"{said['dual']:.17g} above P* {short(self.upper)}")
+            verdict.fault("dual", f"{said['dual']:.17g} above P* {long(self.upper)}, P "
+                          f"{long(self.primal)}")
         if arb(said["primal"]) < self.lower - slack:
-            verdict.fault("primal", f"{said['primal']:.17g} below P* {short(self.lower)}")
+            verdict.fault("primal", f"{said['primal']:.17g} below P* {long(self.lower)}, P "
+                          f"{long(self.primal)}")
         if said["gap"] < 0:
             verdict.fault("negative gap", f"{said['gap']}")
 
@@ -528,23 +531,20 @@ class Exact:
                 verdict.fault("outside", f"{name} row {i}: {outside}")
                 return
         if self.fitted.learned:
-            return self._learned_decisions(verdict, name, cross, predicted, sets)
+            return self._learned_decisions(verdict, name, cross, features, predicted, sets)
         # |u - u*| <= sqrt(k(s,s) gap / k) holds group by group, with the gap of all.
         for part in self.parts:
             dims = part["dims"]
             exact = decide_all(cross, [self.optimal[j] for j in dims],
                                [restricted(s, dims) for s in sets], Metric(balls(np.eye(len(dims)))))
-            for i, (u, row) in enumerate(zip(exact, cross.table())):
+            for i, ((u, leverage), row) in enumerate(zip(exact, cross.table())):
                 found = [arb(float(predicted[i, j])) for j in dims]
                 off = sum(((a - b) ** 2 for a, b in zip(u, found)), ZERO).sqrt()
                 reach = sum((abs(v) for v in found), ZERO)
                 sums = sum((self._sum(row, features[i], j) for j in dims), ZERO)
                 allowed = (own[i] * gap / self.k).max(ZERO).sqrt() + arb(1e-12) * sums
                 allowed += self._least(own[i], dims)
-                allowed += 16 * arb(ULP) * reach
-                if any(len(s.rows) for s in sets):
-                    # Rows that are nearly dependent hold a decision no better than this.
-                    allowed += arb(1e-8) * reach
+                allowed += 16 * arb(ULP) * reach * arb(leverage)
                 if off > allowed * (1 + arb(1e-9)):
                     verdict.fault("prediction", f"{name} row {i}, dimensions {dims}: "
                                   f"{[float(v) for v in found]} is off by {short(off)}, allowed "
@@ -559,24 +559,34 @@ class Exact:
                        [abs(arb(float(v))) for v in self.fitted.weights[:, j]])
         return dot([abs(v) for v in row], [abs(a) for a in self.alpha[j]])
 
+    def _terms(self, own, n_features, dims):
+        """What the rounding of sums inside kernel values may add: kernels of inner products are
+        right to units of sqrt(k(s,s) k(s_i,s_i)), not of their own."""
+        pulls = sum((self.gram[i, i].sqrt() * abs(a) for j in dims
+                     for i, a in enumerate(self.alpha[j])), ZERO)
+        return (n_features + 16) * arb(ULP) * own.sqrt() * pulls
+
     def _least(self, own, dims):
         """What kernel values that underflow may add."""
         largest = max((abs(v.mid()) for row in (self.gram.table()) for v in row), default=ONE)
         pulls = sum((abs(a) for j in dims for a in self.alpha[j]), ZERO)
         return arb(1e-285) * ((own * largest).sqrt() + 1) * pulls + arb(1e-305)
 
-    def _learned_decisions(self, verdict, name, cross, predicted, sets):
+    def _learned_decisions(self, verdict, name, cross, features, predicted, sets):
         """By the stored theta and coefficients: the same decision, to rounding."""
         dims = list(range(predicted.shape[1]))
         metric = Metric(balls(self.fitted.theta))
         exact = decide_all(cross, self.alpha, [restricted(s, dims) for s in sets], metric)
         largest = arb(float(np.abs(self.fitted.theta).max()))
-        for i, (u, row) in enumerate(zip(exact, cross.table())):
+        own = entries(kernel_diagonal(self.fitted.kernel, features))
+        for i, ((u, leverage), row) in enumerate(zip(exact, cross.table())):
             found = [arb(float(v)) for v in predicted[i]]
             off = sum(((a - b) ** 2 for a, b in zip(u, found)), ZERO).sqrt()
             sums = sum((self._sum(row, None, j) for j in dims), ZERO)
-            allowed = arb(1e-12) * (sums + largest * sum((abs(v) for v in found), ZERO))
-            allowed += self._least(ONE, dims)
+            reach = sum((abs(v) for v in found), ZERO)
+            allowed = arb(1e-12) * (sums + largest * reach)
+            allowed += self._least(own[i], dims) + self._terms(own[i], features.shape[1], dims)
+            allowed += 16 * arb(ULP) * reach * arb(leverage)
             if off > allowed:
                 verdict.fault("prediction", f"{name} row {i} with theta: "
                               f"{[float(v) for v in found]} is off by {short(off)}, allowed "
@@ -603,7 +613,8 @@ def off_set(group, columns):
 
 
 def decide_all(cross, columns, sets, metric):
-    """Exact decisions on kernel rows."""
+    """Exact decisions on kernel rows, each with the factor by which the rows that hold it magnify
+    what is rounded: nearly dependent ones meet in a point that no double arithmetic finds well."""
     from exact import Interval, Polyhedron
 
     desired = zip(*(entries(cross.mid() * column([a.mid() for a in part])) for part in columns))
@@ -612,10 +623,21 @@ def decide_all(cross, columns, sets, metric):
         g = [v.mid() for v in g]
         if len(g) == 1:
             theta = entries(metric.theta)[0]
-            found.append([Interval(rows, bounds, equal).nearest(g[0] / theta)])
+            found.append(([Interval(rows, bounds, equal).nearest(g[0] / theta)], 1.0))
         else:
-            found.append(Polyhedron(rows, bounds, equal, metric).best(g)[0])
+            best, working = Polyhedron(rows, bounds, equal, metric).best(g)
+            found.append((best, leverage([rows[r] for r in working])))
     return found
+
+
+def leverage(rows):
+    """One over the least singular value of these rows, each of length one; one without any."""
+    if not rows:
+        return 1.0
+    lengths = [dot(row, row).sqrt() for row in rows]
+    units = [[float((a / length).mid()) for a in row] for row, length in zip(rows, lengths)]
+    least = np.linalg.svd(np.array(units), compute_uv=False)[-1]
+    return len(rows) / max(float(least), 1e-16)
 
 
 def membership(decision, limits):
@@ -637,6 +659,11 @@ def membership(decision, limits):
             ulps = float((over / size / arb(ULP)).mid()) if size > 0 else 0.0
             return f"row {at} of {len(limits.rows)} by {short(over)}, {ulps:.1f} ulps of its terms"
     return None
+
+
+def long(value):
+    """A ball in the digits of a double."""
+    return value.mid().str(17, radius=False)
 
 
 def short(value):

@@ -1,13 +1,15 @@
-"""Does a fit keep its memory limit, and does a refused one? Measured from outside, at random.
+"""Does a fit keep its memory limit, and a refused one? Random fits, peaks measured from outside.
 
     python bench/memory.py --argwhy target/release/argwhy --runs 1000 --seed 0
+    python bench/memory.py --argwhy target/release/argwhy --case theta-of-many-rows
 
 Draws a reader (npz stored or deflated, a folder of npy, csv, HDF5 in one piece, in chunks, with
 gzip and shuffle, in one chunk), sizes, rows, a solver, decision sets, threads and a limit near the
 least that is possible; runs `argwhy fit` with it; reads the peak of the process's resident memory
 from the kernel (wait4); and lists every run whose peak was above its limit, or whose exit status
 was neither 0, 1 nor a refusal that names memory. Refused runs have to keep the limit too, down to
-what the program takes when it does nothing (--floor).
+what the program takes when it does nothing (--floor). A case of CASES is run by its name, and
+says what it took.
 
 Needs Python 3.10, NumPy and, for HDF5, h5py (without it those readers are left out and the script
 says so). Linux. Exit status: 0 where nothing was violated, else 1.
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,6 +60,16 @@ class Configuration:
     factor: float
     """The limit, as a multiple of the least that the command names."""
     seed: int
+    set_rows: int | None = None
+    """Rows of M, for decisions of a Θ that is not I; both drawn where this is none."""
+
+
+CASES = {
+    # Took 67 MiB of 55.5: every thread kept what it had freed, and copies of factors of products.
+    "sso-on-many-threads": Configuration("folder", 2063, 5, 4, None, "sso", "box", 14, "f32", 1.5, 337),
+    # Every step of learning theta works with sets of its own.
+    "theta-of-many-rows": Configuration("npz", 3000, 6, 8, None, "theta", "polyhedra-each", 2, "f32", 1.0, 0, 40),
+}
 
 
 def draw(seed: int, readers: list[str], largest: int, threads: int) -> Configuration:
@@ -93,8 +106,28 @@ def draw(seed: int, readers: list[str], largest: int, threads: int) -> Configura
     )
 
 
+def with_theta(c: Configuration) -> dict[str, np.ndarray]:
+    """Decisions that minimise uᵀΘu − 2gᵀu for a Θ that is not I, with a few g for all: the first
+    row of every M is what holds its decision back."""
+    rng = np.random.default_rng(c.seed + 1)
+    kinds = rng.standard_normal((20, c.signal_dim))
+    of = rng.integers(20, size=c.n)
+    wanted = (kinds @ rng.standard_normal((c.signal_dim, c.decision_dim)))[of]
+    root = rng.standard_normal((c.decision_dim, c.decision_dim))
+    theta = np.eye(c.decision_dim) + root @ root.T
+    decisions = np.clip(0.3 * rng.standard_normal((c.n, c.decision_dim)), -0.9, 0.9)
+    matrix = rng.standard_normal((c.n, c.set_rows, c.decision_dim))
+    matrix[:, 0] = wanted - decisions @ theta
+    slack = rng.random((c.n, c.set_rows))
+    slack[:, 0] = 0
+    bound = np.einsum("nmj,nj->nm", matrix, decisions) + slack
+    return {"signals": kinds[of], "decisions": decisions, "M": matrix, "W": bound}
+
+
 def arrays(c: Configuration) -> dict[str, np.ndarray]:
     """Signals, decisions inside their sets, and the sets where they come with the data."""
+    if c.set_rows:
+        return with_theta(c)
     rng = np.random.default_rng(c.seed + 1)
     signals = rng.standard_normal((c.n, c.signal_dim)).astype(np.float32)
     mixing = rng.standard_normal((c.signal_dim, c.decision_dim))
@@ -106,8 +139,8 @@ def arrays(c: Configuration) -> dict[str, np.ndarray]:
         matrix = rng.standard_normal(shape).astype(np.float32)
         used = np.einsum("nmj,nj->nm", np.broadcast_to(matrix, (c.n, m, c.decision_dim)), decisions)
         found["M"] = matrix
-        # Some limits hold.
-        found["W"] = (used + np.maximum(0, rng.standard_normal((c.n, m)) + 0.5) + 1e-6).astype(np.float32)
+        # Some limits hold, but for what a csv file rounds away.
+        found["W"] = (used + np.maximum(0, rng.standard_normal((c.n, m)) + 0.5) + 1e-5).astype(np.float32)
     return found
 
 
@@ -203,10 +236,13 @@ def run(parts: list[str], seconds: float) -> Run:
 # posix_spawn lets the child begin without a copy of its parent; without NumPy the parent is small
 # anyway.
 STARTER = """
-import os, signal, sys devnull = os.open(os.devnull, os.O_WRONLY) pid = os.posix_spawn(sys.argv[2],
-sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, devnull, 1)])
+import os, signal, sys
+seconds, parts = float(sys.argv[1]), sys.argv[2:]
+silence = (os.POSIX_SPAWN_DUP2, os.open(os.devnull, os.O_WRONLY), 1)
+pid = os.posix_spawn(parts[0], parts, os.environ, file_actions=[silence])
 signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
-signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1])) _, status, usage = os.wait4(pid, 0)
+signal.setitimer(signal.ITIMER_REAL, seconds)
+_, status, usage = os.wait4(pid, 0)
 print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 """
 
@@ -247,18 +283,21 @@ def judge(c: Configuration, argwhy: str, floor: int, seconds: float) -> dict[str
         if refused.status != 2 or named is None:
             wrong.append(f"1 byte: exit {refused.status}, {refused.errors.strip()[-300:]}")
             named = 64 * MIB
-        done = check(int(named * c.factor))
+        limit = int(named * c.factor)
+        done = check(limit)
         if c.factor >= 1 and done.status == 2:
             # Constraints are known exactly only once they are read: then it has to name the limit
             # anew, and keep it.
             again = least(done.errors)
-            done = check(again) if again else done
+            if again:
+                limit, done = again, check(again)
             if done.status == 2:
                 wrong.append(f"the least limit it names is refused: {done.errors.strip()[-300:]}")
         return {
             "wrong": wrong,
             "status": done.status,
             "peak": done.peak,
+            "limit": limit,
             "least": named,
             "refused_peak": refused.peak,
             **asdict(c),
@@ -274,23 +313,33 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=64, help="threads at most (default: %(default)s)")
     parser.add_argument("--floor", type=int, default=20, help="MiB that a refused run may always take (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="for one fit, which is then ended (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time (default: %(default)s)")
+    parser.add_argument("--case", choices=CASES, help="one configuration, by its name")
     parser.add_argument("--log", type=Path, help="a file for one JSON object a configuration")
     args = parser.parse_args()
     readers = NPY + TEXT + (HDF5 if h5py else [])
     if not h5py:
         print("h5py is not installed: no HDF5 files", file=sys.stderr)
+    if args.case:
+        drawn = [CASES[args.case]]
+    else:
+        seeds = range(args.seed, args.seed + args.runs)
+        drawn = [draw(seed, readers, args.largest, args.threads) for seed in seeds]
     violated, counts, begun = 0, {}, time.time()
     log = args.log.open("a") if args.log else None
-    for seed in range(args.seed, args.seed + args.runs):
-        c = draw(seed, readers, args.largest, args.threads)
-        result = judge(c, os.path.abspath(args.argwhy), args.floor * MIB, args.seconds)
-        counts[result["status"]] = counts.get(result["status"], 0) + 1
-        if log:
-            print(json.dumps(result), file=log, flush=True)
-        if result["wrong"]:
-            violated += 1
-            print(f"seed {seed}: {result['wrong']}\n  {c}", flush=True)
-    print(f"{args.runs} configurations, {violated} violations, by exit status {counts}, {time.time() - begun:.0f} s")
+    argwhy = os.path.abspath(args.argwhy)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        judged = pool.map(lambda c: judge(c, argwhy, args.floor * MIB, args.seconds), drawn)
+        for c, result in zip(drawn, judged):
+            counts[result["status"]] = counts.get(result["status"], 0) + 1
+            if log:
+                print(json.dumps(result), file=log, flush=True)
+            if args.case:
+                print(f"peak {result['peak'] / MIB:.1f} of {result['limit'] / MIB:.1f} MiB", flush=True)
+            if result["wrong"]:
+                violated += 1
+                print(f"seed {c.seed}: {result['wrong']}\n  {c}", flush=True)
+    print(f"{len(drawn)} configurations, {violated} violations, by exit status {counts}, {time.time() - begun:.0f} s")
     return 1 if violated else 0
 
 

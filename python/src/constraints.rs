@@ -3,7 +3,7 @@
 use crate::array::tensor;
 use crate::error::exception;
 use argwhy::core::Constraints;
-use argwhy::core::dataset::ConstraintArrays;
+use argwhy::core::dataset::{ConstraintArrays, Relation};
 use numpy::{PyArray2, PyArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -31,11 +31,12 @@ pub fn constraints(given: &Bound<'_, PyDict>) -> PyResult<Constraints> {
 /// The arrays of constraints; parts that are for all samples have a first axis of length one.
 pub fn arrays<'py>(py: Python<'py>, given: &Constraints) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    let pairs = [(["M", "W"], given.inequalities()), (["M_eq", "W_eq"], given.equalities())];
-    for (names, pair) in pairs {
+    let pairs = Relation::ALL.into_iter().zip([given.inequalities(), given.equalities()]);
+    for (relation, pair) in pairs {
         if let Some((matrix, bound)) = pair {
-            out.set_item(names[0], PyArray3::from_owned_array(py, matrix.to_owned()))?;
-            out.set_item(names[1], PyArray2::from_owned_array(py, bound.to_owned()))?;
+            let (name, bound_name) = (relation.matrix(), relation.bound());
+            out.set_item(name, PyArray3::from_owned_array(py, matrix.to_owned()))?;
+            out.set_item(bound_name, PyArray2::from_owned_array(py, bound.to_owned()))?;
         }
     }
     for (name, side) in [("lower", given.lower()), ("upper", given.upper())] {

@@ -125,7 +125,7 @@ def test_weights_of_features_have_names(task):
     assert np.allclose(est.desired(signals), signals @ est.weights_[:3] + est.weights_[3])
     assert est.n_support_ == 0 and est.coefficients_.shape == (0, 2)
     # A plain plan has no kernel values and no preconditioner, rather than none of them.
-    assert set(est.plan_) == {"method", "memory_bytes", "limit_bytes", "seconds"} and est.plan_["method"] == "plain"
+    assert set(est.plan_) == {"method", "memory_bytes", "limit_bytes", "seconds"} and est.plan_["method"] == "primal"
 
 
 def test_no_signals_no_decisions(task):

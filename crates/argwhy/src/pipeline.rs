@@ -82,9 +82,14 @@ impl Pipeline {
         self
     }
 
+    /// What it fits by.
+    pub fn settings(&self) -> &FitSettings {
+        &self.settings
+    }
+
     /// Where a fit of this size runs and what it will take, having said why where that is not where
     /// it was to.
-    fn planned(
+    pub(crate) fn planned(
         &self,
         sizes: Sizes,
         progress: &mut (dyn Progress + Send),

@@ -4,36 +4,48 @@
 //! refused before any number is read; otherwise reading itself may take what the limit leaves.
 
 use crate::error::Error;
+use crate::pipeline::{Pipeline, Silent};
 use crate::plan::{Plan, Sizes, process_bytes};
 use crate::settings::{FitSettings, ThetaChoice};
-use argwhy_core::backend::Host;
 use argwhy_io::{Budget, DataRequest, Loaded, RowRanges, Survey, load_if};
 use std::path::Path;
 
-/// Loads a file to be fitted with `settings` on `rows` of it, all if none are given. The request's
-/// own budget is replaced by the settings'.
+impl Pipeline {
+    /// Loads a file to be fitted on `rows` of it, all if none are given, within the settings'
+    /// limit. The request's own budget is replaced by the settings'.
+    pub fn load(
+        &self,
+        path: &Path,
+        request: &DataRequest,
+        rows: Option<&RowRanges>,
+    ) -> Result<Loaded, Error> {
+        let settings = self.settings();
+        let budget = Budget::within(settings.memory.0, process_bytes(settings));
+        let request = DataRequest { budget, ..request.clone() };
+        load_if(path, &request, |survey| {
+            let Some(sizes) = foreseen(survey, &request, settings, rows) else { return Ok(()) };
+            let plan = if settings.primal {
+                Plan::primal(settings, sizes).map_err(Error::Core)
+            } else {
+                self.planned(sizes, &mut Silent).map(|(_, plan)| plan)
+            };
+            match plan {
+                // What else is wrong is told once the data is known.
+                Err(refusal @ Error::Core(argwhy_core::Error::Memory { .. })) => Err(refusal),
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+/// Loads a file to be fitted with `settings` on this machine, as [`Pipeline::load`] does.
 pub fn load_for_fit(
     path: &Path,
     request: &DataRequest,
     settings: &FitSettings,
     rows: Option<&RowRanges>,
 ) -> Result<Loaded, Error> {
-    let budget = Budget::within(settings.memory.0, process_bytes(settings));
-    let request = DataRequest { budget, ..request.clone() };
-    load_if(path, &request, |survey| {
-        let Some(sizes) = foreseen(survey, &request, settings, rows) else { return Ok(()) };
-        let plan = if settings.primal {
-            Plan::primal(settings, sizes)
-        } else {
-            // Another machine holds no less of the data in this process.
-            Plan::new(settings, sizes, &Host)
-        };
-        match plan {
-            // What else is wrong is told once the data is known.
-            Err(refusal @ argwhy_core::Error::Memory { .. }) => Err(Error::Core(refusal)),
-            _ => Ok(()),
-        }
-    })
+    Pipeline::new(settings.clone())?.load(path, request, rows)
 }
 
 /// The sizes of the fit, never more than they will be; none where only the data can tell.

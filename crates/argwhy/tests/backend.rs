@@ -9,6 +9,7 @@ use argwhy::core::precond::{LowRank, RankLimits};
 use argwhy::core::predict::BatchPredictor;
 use argwhy::core::random::stream;
 use argwhy::core::{Constraints, Error as CoreError};
+use argwhy::io::DataRequest;
 use argwhy::settings::{OperatorChoice, SolverKind, ThetaChoice};
 use argwhy::{
     Backend, Dataset, Error, Fit, FitSettings, Kernel, Model, Pipeline, Predictor, Silent,
@@ -383,4 +384,63 @@ fn what_a_backend_does_not_offer_is_refused_with_its_name() {
     assert!(error.starts_with("the small backend failed: it can't hold the rbf"), "{error}");
     let planned = fit(settings()).unwrap().plan;
     assert_eq!(planned.kernel().unwrap().operator, OperatorKind::Tiled);
+}
+
+/// A machine that holds everything elsewhere.
+#[derive(Debug)]
+struct Elsewhere;
+
+impl Backend for Elsewhere {
+    fn name(&self) -> &'static str {
+        "elsewhere"
+    }
+
+    fn offers(&self, _: &Kernel, _: usize, _: usize, _: Storage) -> bool {
+        true
+    }
+
+    fn operator_bytes(&self, _: &Kernel, _: usize, _: usize, _: Storage) -> u64 {
+        0
+    }
+
+    fn product_bytes(&self, _: usize, _: usize) -> u64 {
+        0
+    }
+
+    fn operator(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, CoreError> {
+        Host.operator(features, kernel, storage)
+    }
+}
+
+/// Data used to be refused for the memory that this machine would have needed.
+#[test]
+fn data_is_loaded_by_the_plan_of_the_backend_that_will_fit_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    let names: Vec<String> = (0..20).map(|j| format!("signals_{j}")).collect();
+    let mut text = format!("{},decisions_0\n", names.join(","));
+    for i in 0..3000 {
+        let numbers: Vec<String> = (0..21).map(|j| format!("{:.3}", wave(i, j))).collect();
+        text.push_str(&numbers.join(","));
+        text.push('\n');
+    }
+    std::fs::write(&path, text).unwrap();
+    let load = |memory: &str, backend: Arc<dyn Backend>| {
+        let settings = FitSettings { memory: memory.parse().unwrap(), ..FitSettings::default() };
+        let pipeline = Pipeline::new(settings).unwrap().with_backend(backend);
+        pipeline.load(&path, &DataRequest::default(), None)
+    };
+    let least = |backend| match load("1MiB", backend) {
+        Err(Error::Core(CoreError::Memory { least, .. })) => least,
+        other => panic!("{other:?}"),
+    };
+    let (here, there) = (least(Arc::new(Host)), least(Arc::new(Elsewhere)));
+    assert!(load(&there, Arc::new(Host)).is_err(), "{there} of {here} is not enough here");
+    assert_eq!(load(&there, Arc::new(Elsewhere)).unwrap().signals.nrows(), 3000);
+    assert_eq!(load(&here, Arc::new(Host)).unwrap().signals.nrows(), 3000);
 }

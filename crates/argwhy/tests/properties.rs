@@ -70,8 +70,8 @@ fn honest(fit: &Fit, signals: &Array2<f64>, decisions: &Array2<f64>, what: &str)
     let (record, c) = (&fit.model.record, fit.model.record.certificate);
     let size = c.objective.abs() + c.primal.abs() + c.dual.abs();
     assert!(c.gap >= 0.0 && c.gap.is_finite() && c.relative_gap >= 0.0, "{what}: {c:?}");
-    // Where rounding is most of a gap that can be seen, or P itself may be off by a millionth, the
-    // bounds are wider by that.
+    // Where rounding is most of a gap that can be seen, or P itself may be off visibly, the bounds
+    // are wider by that on both sides.
     let apart = c.primal - c.dual - c.gap;
     let rounded = (2.0 * c.rounding >= c.gap && c.relative_gap > 1e-9) || apart > 1e-6 * c.primal;
     let rounding = 1e-9 * size.max(1e-300);

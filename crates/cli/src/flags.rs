@@ -2,6 +2,7 @@
 //! here are only words for people.
 
 use argwhy::FitSettings;
+use argwhy::core::Kernel;
 use argwhy::settings::{MemorySize, Table, Value, value_of};
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
@@ -11,6 +12,7 @@ struct Flag {
     name: &'static str,
     /// What stands for its value; nothing for a switch.
     value: &'static str,
+    /// `{kernels}` stands for their names.
     help: &'static str,
 }
 
@@ -37,8 +39,7 @@ const FEATURES: [Flag; 10] = [
     flag(
         "kernel",
         "KERNEL",
-        "Kernel: rbf, laplace, linear, polynomial, matern32, matern52, or sums and products, as in \
-         \"rbf + 0.5*matern52(gamma=0.1)\"",
+        "Kernel: {kernels}, or sums and products, as in \"rbf + 0.5*matern52(gamma=0.1)\"",
     ),
     flag(
         "gamma",
@@ -161,9 +162,10 @@ impl Flag {
     }
 
     fn arg(&self, heading: &'static str, default: Option<String>) -> Arg {
+        let help = self.help.replace("{kernels}", &Kernel::NAMES.join(", "));
         let help = match default {
-            Some(default) => format!("{} [default: {default}]", self.help),
-            None => self.help.to_owned(),
+            Some(default) => format!("{help} [default: {default}]"),
+            None => help,
         };
         let arg = Arg::new(self.name).long(self.name).help(help).help_heading(heading);
         let arg = match self.name {

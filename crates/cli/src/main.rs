@@ -27,6 +27,7 @@ enum End {
 }
 
 fn main() -> ExitCode {
+    argwhy::machine::give_back_freed_memory();
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),

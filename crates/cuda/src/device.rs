@@ -11,6 +11,7 @@ use cudarc::driver::{
     ValidAsZeroBits, result,
 };
 use cudarc::nvrtc::Ptx;
+use ndarray::ArrayViewMut2;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -255,6 +256,20 @@ impl Device {
         let copied = self.stream.memcpy_dtoh(data, out);
         copied.map_err(|e| Error::from_driver("computing", e))?;
         self.synchronize()
+    }
+
+    /// The same for rows of vectors, however they lie in memory.
+    pub(crate) fn download_rows(
+        &self,
+        data: &CudaSlice<f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        if let Some(out) = out.as_slice_mut() {
+            return self.download_into(data, out);
+        }
+        let found = self.download(data)?;
+        out.iter_mut().zip(found).for_each(|(out, found)| *out = found);
+        Ok(())
     }
 
     fn no_memory(&self, what: &'static str, needed: usize, error: DriverError) -> Error {

@@ -414,7 +414,7 @@ impl Factor {
         &self,
         dimensions: &[usize],
         v: ArrayView2<'_, f64>,
-        mut out: ArrayViewMut2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         let inverse = self.inverse.as_ref().expect("a preconditioner follows faces first");
         let device = self.device();
@@ -428,14 +428,7 @@ impl Factor {
             let (v, mut found) = (v.slice(part.clone()), found.slice_mut(part));
             self.apply_pass(inverse, &dimensions[first..last], &v, &mut found)?;
         }
-        match out.as_slice_mut() {
-            Some(out) => device.download_into(&found, out),
-            None => {
-                let found = device.download(&found)?;
-                out.iter_mut().zip(found).for_each(|(out, found)| *out = found);
-                Ok(())
-            }
-        }
+        device.download_rows(&found, out)
     }
 
     fn apply_pass(

@@ -330,22 +330,11 @@ impl Products {
         Ok(columns)
     }
 
-    fn download_rows(
-        &self,
-        columns: &Columns,
-        mut out: ArrayViewMut2<'_, f64>,
-    ) -> Result<(), Error> {
+    fn download_rows(&self, columns: &Columns, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
         let Columns { data, n_samples, n_columns } = columns;
         let mut rows = self.device.zeros("vectors", data.len())?;
         self.turn("columns_to_rows", data, &mut rows, *n_columns, *n_samples)?;
-        match out.as_slice_mut() {
-            Some(out) => self.device.download_into(&rows, out),
-            None => {
-                let found = self.device.download(&rows)?;
-                out.iter_mut().zip(found).for_each(|(out, found)| *out = found);
-                Ok(())
-            }
-        }
+        self.device.download_rows(&rows, out)
     }
 
     #[allow(unsafe_code)]

@@ -1,6 +1,8 @@
 //! The whole solver on a GPU: every problem whose optimum is known, with the certificate that the
 //! host gives it; and the preconditioner by its definition. Where there is no GPU, nothing to run.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[allow(dead_code, reason = "shared with the tests of argwhy-core")]
 #[path = "../../core/tests/known.rs"]
 mod known;

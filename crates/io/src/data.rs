@@ -35,6 +35,7 @@ use format::Format;
 use kept::Kept;
 use origin::Origin;
 
+pub use format::data_endings;
 pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
 pub use survey::Survey;

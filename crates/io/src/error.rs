@@ -1,5 +1,7 @@
 //! What can be wrong with a data file, in words a user can act on.
 
+use crate::data::data_endings;
+use argwhy_core::dataset::Half;
 use argwhy_core::wording::Spelling;
 use std::fmt;
 use std::io;
@@ -41,8 +43,8 @@ pub enum DataError {
     /// Neither the ending nor the first bytes name a format.
     #[error(
         "cannot tell the format of `{}`: it starts with {seen}; \
-         give a file ending in .npz, .npy, .csv, .tsv, .hdf5 or .h5",
-        path.display()
+         give a file ending in {}",
+        path.display(), readable_endings()
     )]
     UnknownFormat {
         /// The file.
@@ -260,14 +262,12 @@ pub enum DataError {
         found: Vec<String>,
     },
     /// A matrix without its bound, or a bound without its matrix.
-    #[error(fmt = half)]
+    #[error(fmt = half_given)]
     Half {
         /// The file.
         path: PathBuf,
-        /// What is there.
-        has: &'static str,
-        /// What is missing.
-        lacks: &'static str,
+        /// What is there, and what is missing.
+        half: Half,
     },
     /// A matrix in the data and in a file of its own.
     #[error(
@@ -579,21 +579,23 @@ fn constraints_absent(path: &Path, found: &[String], f: &mut fmt::Formatter<'_>)
     )
 }
 
-fn half(
-    path: &Path,
-    has: &&'static str,
-    lacks: &&'static str,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let both = if has.contains("eq") { "M_eq·u = W_eq" } else { "M·u ≤ W" };
-    write!(f, "`{}` has `{has}` but no `{lacks}`; {both} needs both", path.display())?;
-    let option = match *lacks {
+fn half_given(path: &Path, half: &Half, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Half { has, lacks, rule } = *half;
+    write!(f, "`{}` has `{has}` but no `{lacks}`; {rule} needs both", path.display())?;
+    let option = match lacks {
         "M" => "matrix",
         "M_eq" => "matrix_eq",
         _ => return Ok(()),
     };
     let from_file = Spelling::of(f).with_value(option, "FILE");
     write!(f, " (a matrix for all rows can come from {from_file})")
+}
+
+/// `.npz, .npy or .csv`.
+fn readable_endings() -> String {
+    let mut endings: Vec<String> = data_endings().map(|ending| format!(".{ending}")).collect();
+    let last = endings.pop().unwrap_or_default();
+    format!("{} or {last}", endings.join(", "))
 }
 
 /// At most this many names are listed; a csv file may have thousands of columns.

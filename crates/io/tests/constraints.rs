@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::files::{Folder, committed, decisions, npy_of, npy_tensor, npz, only, signals};
 use argwhy_core::Constraints;
+use argwhy_core::dataset::Relation;
 use argwhy_core::decision_set::{Prices, RowLabel};
 use argwhy_io::{DataRequest, SharedMatrix, load, write_prices};
 use ndarray::{Array2, Array3, array};
@@ -189,9 +190,9 @@ fn a_matrix_for_all_rows_from_a_file_of_its_own() {
     let loaded = folder.load("a.csv", plain, &request).unwrap();
     let simplex = Constraints::new().with_equalities(array![[1.0, 1.0]], array![5.0]).unwrap();
     assert_eq!(loaded.constraints, Some(simplex));
-    assert_eq!(SharedMatrix::load(&equal, true).unwrap().bound, Some(array![5.0]));
+    assert_eq!(SharedMatrix::load(&equal, Relation::Equal).unwrap().bound, Some(array![5.0]));
     let row = folder.write("row.npy", npy_tensor(&[2], &[1.0, 1.0]));
-    assert_eq!(SharedMatrix::load(&row, false).unwrap().matrix, array![[1.0, 1.0]]);
+    assert_eq!(SharedMatrix::load(&row, Relation::AtMost).unwrap().matrix, array![[1.0, 1.0]]);
 }
 
 #[test]

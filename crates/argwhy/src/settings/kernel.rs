@@ -11,6 +11,8 @@
 
 use super::values::Gamma;
 use argwhy_core::Kernel;
+pub use argwhy_core::kernel::KernelKind;
+use argwhy_core::kernel::KernelParameters;
 use serde::de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -40,46 +42,6 @@ impl From<KernelKind> for KernelChoice {
 impl From<Kernel> for KernelChoice {
     fn from(kernel: Kernel) -> Self {
         Self::Given(kernel)
-    }
-}
-
-/// Kernels by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelKind {
-    /// exp(−γ‖a − b‖²).
-    Rbf,
-    /// exp(−γ‖a − b‖₁).
-    Laplace,
-    /// aᵀb.
-    Linear,
-    /// (γ aᵀb + offset)^degree.
-    Polynomial,
-    /// (1 + t) exp(−t), t = √(6γ)‖a − b‖.
-    Matern32,
-    /// (1 + t + t²/3) exp(−t), t = √(10γ)‖a − b‖.
-    Matern52,
-}
-
-const KINDS: [(&str, KernelKind); 6] = [
-    ("rbf", KernelKind::Rbf),
-    ("laplace", KernelKind::Laplace),
-    ("linear", KernelKind::Linear),
-    ("polynomial", KernelKind::Polynomial),
-    ("matern32", KernelKind::Matern32),
-    ("matern52", KernelKind::Matern52),
-];
-
-impl KernelKind {
-    fn name(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| *name)
-    }
-
-    fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Linear => &[],
-            Self::Polynomial => &["gamma", "degree", "offset"],
-            _ => &["gamma"],
-        }
     }
 }
 
@@ -148,18 +110,9 @@ impl KernelExpression {
             }
             Self::Named { kind, parameters: own } => {
                 let gamma = own.gamma.or(shared.gamma).unwrap_or(Gamma::Auto).value(n_features);
-                match kind {
-                    KernelKind::Rbf => Kernel::Rbf { gamma },
-                    KernelKind::Laplace => Kernel::Laplace { gamma },
-                    KernelKind::Linear => Kernel::Linear,
-                    KernelKind::Matern32 => Kernel::Matern32 { gamma },
-                    KernelKind::Matern52 => Kernel::Matern52 { gamma },
-                    KernelKind::Polynomial => Kernel::Polynomial {
-                        degree: own.degree.or(shared.degree).unwrap_or(DEFAULT_DEGREE),
-                        gamma,
-                        offset: own.offset.or(shared.offset).unwrap_or(DEFAULT_OFFSET),
-                    },
-                }
+                let degree = own.degree.or(shared.degree).unwrap_or(DEFAULT_DEGREE);
+                let offset = own.offset.or(shared.offset).unwrap_or(DEFAULT_OFFSET);
+                kind.kernel(KernelParameters { gamma, degree, offset })
             }
         }
     }
@@ -226,14 +179,21 @@ impl FromStr for KernelChoice {
             Some(')') => {
                 Err(format!("`{}` closes a parenthesis that was never opened", parser.rest))
             }
-            Some(_) => Err(format!("`{}` is unexpected; {ALLOWED}", parser.rest)),
+            Some(_) => Err(format!("`{}` is unexpected; {}", parser.rest, allowed())),
         }
     }
 }
 
-const ALLOWED: &str = "allowed: `rbf`, `laplace`, `linear`, `polynomial`, `matern32`, `matern52`, \
-                       joined by + and * with positive numbers as weights, such as \"rbf + \
-                       0.5*linear\" or \"matern52(gamma=0.1)*linear\"";
+/// What may be written, for those who wrote something else.
+fn allowed() -> String {
+    let names: Vec<String> = Kernel::NAMES.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        "allowed: {}, joined by + and * with positive numbers as weights, such as \"rbf + \
+         0.5*linear\" or \"matern52(gamma=0.1)*linear\"",
+        names.join(", ")
+    )
+}
+
 /// Parentheses inside each other; nobody needs as many.
 const MAX_DEPTH: usize = 16;
 
@@ -296,7 +256,7 @@ impl<'a> Parser<'a> {
         }
         if factors.is_empty() {
             let number = start[..start.len() - self.rest.len()].trim_end();
-            return Err(format!("`{number}` is a number without a kernel; {ALLOWED}"));
+            return Err(format!("`{number}` is a number without a kernel; {}", allowed()));
         }
         let product =
             if factors.len() == 1 { factors.remove(0) } else { KernelExpression::Product(factors) };
@@ -318,7 +278,7 @@ impl<'a> Parser<'a> {
             .unwrap_or(self.rest.len());
         let (number, rest) = self.rest.split_at(end);
         self.rest = rest;
-        number.parse().map_err(|_| format!("`{number}` is not a number; {ALLOWED}"))
+        number.parse().map_err(|_| format!("`{number}` is not a number; {}", allowed()))
     }
 
     fn factor(&mut self) -> Result<KernelExpression, String> {
@@ -335,17 +295,17 @@ impl<'a> Parser<'a> {
             return Ok(inside);
         }
         let name = self.word(|c| c.is_alphanumeric() || c == '_' || c == '-');
-        let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) else {
+        let Some(kind) = KernelKind::ALL.into_iter().find(|kind| kind.name() == name) else {
             let what = if name.is_empty() { self.rest } else { name };
             return Err(if what.is_empty() {
-                format!("a kernel is missing; {ALLOWED}")
+                format!("a kernel is missing; {}", allowed())
             } else {
-                format!("`{what}` is not a kernel; {ALLOWED}")
+                format!("`{what}` is not a kernel; {}", allowed())
             });
         };
         let parameters =
-            if self.take('(') { self.parameters(*kind)? } else { Parameters::default() };
-        Ok(KernelExpression::Named { kind: *kind, parameters })
+            if self.take('(') { self.parameters(kind)? } else { Parameters::default() };
+        Ok(KernelExpression::Named { kind, parameters })
     }
 
     fn parameters(&mut self, kind: KernelKind) -> Result<Parameters, String> {

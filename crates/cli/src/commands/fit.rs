@@ -104,7 +104,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         weights: source.weights.clone(),
         ..DataRequest::default()
     };
-    let loaded = argwhy::load_for_fit(&args.data, &request, settings, source.rows.as_ref())?;
+    let pipeline = Pipeline::new(settings.clone())?;
+    let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
     let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?;
@@ -127,7 +128,6 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     for note in notes {
         follow.note(note);
     }
-    let pipeline = Pipeline::new(settings.clone())?;
     let sources = options.sources();
     if let Some(path) = &outputs.path {
         let fitted =

@@ -7,6 +7,7 @@ use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::core::Constraints;
+use argwhy::core::dataset::{ConstraintArrays, Relation};
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
 use argwhy::io::{
@@ -14,7 +15,7 @@ use argwhy::io::{
     write_whole,
 };
 use argwhy::{Predictor, device};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -138,83 +139,76 @@ struct Shared {
 
 impl Shared {
     fn load(options: &SetOptions) -> Result<Self, CliError> {
-        let load = |path: &Option<std::path::PathBuf>, equal: bool| {
-            path.as_deref().map(|path| SharedMatrix::load(path, equal)).transpose()
+        let load = |path: &Option<std::path::PathBuf>, relation| {
+            path.as_deref().map(|path| SharedMatrix::load(path, relation)).transpose()
         };
-        Ok(Self { matrix: load(&options.matrix, false)?, equal: load(&options.matrix_eq, true)? })
+        Ok(Self {
+            matrix: load(&options.matrix, Relation::AtMost)?,
+            equal: load(&options.matrix_eq, Relation::Equal)?,
+        })
     }
 }
 
 impl Question {
     /// What limits this decision beside the model's own limits; empty where nothing does.
     fn constraints(&self, shared: &Shared) -> Result<Constraints, String> {
-        let told = |e: argwhy::core::Error| format!("{e:#}");
-        let fill = |bound: &[Option<f64>], none: f64| -> Array1<f64> {
-            bound.iter().map(|b| b.unwrap_or(none)).collect()
+        let fill = |bound: &Option<Vec<Option<f64>>>, none: f64| -> Option<ArrayD<f64>> {
+            let bound = bound.as_ref()?.iter().map(|b| b.unwrap_or(none));
+            Some(bound.collect::<Array1<f64>>().into_dyn())
         };
-        let mut given = Constraints::new();
-        let bound = self.bound.as_deref().map(|bound| fill(bound, f64::INFINITY));
-        if let Some((matrix, bound)) =
-            rows(("M", "W"), self.matrix.as_deref(), bound, shared.matrix.as_ref())?
-        {
-            given = given.with_inequalities(matrix, bound).map_err(told)?;
-        }
-        let bound = self.equal_bound.clone().map(Array1::from);
-        if let Some((matrix, bound)) =
-            rows(("M_eq", "W_eq"), self.equal_matrix.as_deref(), bound, shared.equal.as_ref())?
-        {
-            given = given.with_equalities(matrix, bound).map_err(told)?;
-        }
-        if let Some(lower) = &self.lower {
-            given = given.with_lower(fill(lower, f64::NEG_INFINITY)).map_err(told)?;
-        }
-        if let Some(upper) = &self.upper {
-            given = given.with_upper(fill(upper, f64::INFINITY)).map_err(told)?;
-        }
-        Ok(given)
+        let bound = fill(&self.bound, f64::INFINITY);
+        let own = (self.matrix.as_deref(), bound);
+        let (matrix, bound) = rows(Relation::AtMost, own, shared.matrix.as_ref())?.unzip();
+        let bound_eq = self.equal_bound.clone().map(|bound| Array1::from(bound).into_dyn());
+        let own = (self.equal_matrix.as_deref(), bound_eq);
+        let (equal_matrix, equal_bound) =
+            rows(Relation::Equal, own, shared.equal.as_ref())?.unzip();
+        let lower = fill(&self.lower, f64::NEG_INFINITY);
+        let upper = fill(&self.upper, f64::INFINITY);
+        let arrays = ConstraintArrays { matrix, bound, equal_matrix, equal_bound, lower, upper };
+        Constraints::from_arrays(arrays).map_err(|e| format!("{e:#}"))
     }
 }
 
-/// M with W, or M_eq with W_eq.
-type MatrixAndBound = (Array2<f64>, Array1<f64>);
+/// A matrix with its bound.
+type MatrixAndBound = (ArrayD<f64>, ArrayD<f64>);
 
 /// A line's matrix and bound, each from the shared file where the line has none.
 fn rows(
-    names: (&str, &str),
-    matrix: Option<&[Vec<f64>]>,
-    bound: Option<Array1<f64>>,
+    relation: Relation,
+    (matrix, bound): (Option<&[Vec<f64>]>, Option<ArrayD<f64>>),
     shared: Option<&SharedMatrix>,
 ) -> Result<Option<MatrixAndBound>, String> {
+    let name = relation.matrix();
     let matrix = match (matrix, shared) {
         (Some(_), Some(shared)) => {
-            let (name, file) = (names.0, shared.path.display());
+            let file = shared.path.display();
             return Err(format!("`{name}` is in the line and in `{file}`; leave out one of them"));
         }
         (Some(rows), None) => {
             let width = rows.first().map_or(0, Vec::len);
             let flat: Vec<f64> = rows.iter().flatten().copied().collect();
             if rows.iter().any(|row| row.len() != width) {
-                return Err(format!("the rows of `{}` have different lengths", names.0));
+                return Err(format!("the rows of `{name}` have different lengths"));
             }
             let matrix = Array2::from_shape_vec((rows.len(), width), flat);
-            Some(matrix.map_err(|e| e.to_string())?)
+            Some(matrix.map_err(|e| e.to_string())?.into_dyn())
         }
-        (None, Some(shared)) => Some(shared.matrix.clone()),
+        (None, Some(shared)) => Some(shared.matrix.clone().into_dyn()),
         (None, None) => None,
     };
-    let bound = bound.or_else(|| shared.and_then(|shared| shared.bound.clone()));
-    match (matrix, bound) {
-        (None, None) => Ok(None),
-        (Some(matrix), Some(bound)) if matrix.nrows() != bound.len() => Err(format!(
-            "`{}` has {} rows but `{}` has {} bounds; every row needs one",
-            names.0,
-            matrix.nrows(),
-            names.1,
+    let shared = shared.and_then(|shared| shared.bound.as_ref());
+    let bound = bound.or_else(|| shared.map(|bound| bound.clone().into_dyn()));
+    let pair = relation.pair(matrix, bound);
+    let pair = pair.map_err(|half| format!("there is `{}` but no `{}`", half.has, half.lacks))?;
+    match pair {
+        Some((matrix, bound)) if matrix.shape()[0] != bound.len() => Err(format!(
+            "`{name}` has {} rows but `{}` has {} bounds; every row needs one",
+            matrix.shape()[0],
+            relation.bound(),
             bound.len()
         )),
-        (Some(matrix), Some(bound)) => Ok(Some((matrix, bound))),
-        (Some(_), None) => Err(format!("there is `{}` but no `{}`", names.0, names.1)),
-        (None, Some(_)) => Err(format!("there is `{}` but no `{}`", names.1, names.0)),
+        pair => Ok(pair),
     }
 }
 

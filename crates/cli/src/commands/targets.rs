@@ -1,7 +1,7 @@
 //! Where a command may write, found out before it starts to work.
 
 use crate::error::CliError;
-use argwhy::io::{check_regular, check_writable};
+use argwhy::io::{check_regular, check_writable, data_endings};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -108,13 +108,11 @@ impl File {
 /// Folders inside a folder of data that may hold some of it (Minari's `data`).
 const DEPTH: usize = 2;
 
-/// Endings of what a folder of data is made of; models and reports beside it are nobody's input.
-const DATA: [&str; 6] = ["npy", "npz", "csv", "tsv", "hdf5", "h5"];
-
-/// An input, and where it is a folder the data in it.
+/// An input, and where it is a folder the data in it: models and reports beside it are nobody's
+/// input.
 fn files_of(path: &Path) -> Vec<File> {
     fn inside(path: &Path, depth: usize, found: &mut Vec<File>) {
-        let is_data = path.extension().is_some_and(|e| DATA.iter().any(|data| e == *data));
+        let is_data = path.extension().is_some_and(|e| data_endings().any(|data| e == data));
         if is_data || depth == DEPTH {
             found.extend(File::at(path));
         }

@@ -1,5 +1,6 @@
 //! Limits as data brings them: for all samples at once, or one set a sample.
 
+use super::relation::Relation;
 use crate::error::Error;
 use ndarray::{
     Array, Array1, Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis, Dimension, Ix1, Ix2, Ix3,
@@ -35,22 +36,6 @@ pub struct ConstraintArrays {
     pub upper: Option<ArrayD<f64>>,
 }
 
-/// Both of two arrays that say something only together, or neither.
-fn pair<T>(
-    matrix: Option<T>,
-    bound: Option<T>,
-    names: [&'static str; 2],
-    rule: &'static str,
-) -> Result<Option<(T, T)>, Error> {
-    let [matrix_name, bound_name] = names;
-    match (matrix, bound) {
-        (Some(matrix), Some(bound)) => Ok(Some((matrix, bound))),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(Error::HalfConstraint { has: matrix_name, lacks: bound_name, rule }),
-        (None, Some(_)) => Err(Error::HalfConstraint { has: bound_name, lacks: matrix_name, rule }),
-    }
-}
-
 /// matrix (1 or N × m × n) with its bound (1 or N × m).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
@@ -59,12 +44,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    fn new(
-        names: (&'static str, &'static str),
-        matrix: ArrayD<f64>,
-        bound: ArrayD<f64>,
-        equal: bool,
-    ) -> Result<Self, Error> {
+    fn new(relation: Relation, matrix: ArrayD<f64>, bound: ArrayD<f64>) -> Result<Self, Error> {
+        let names = (relation.matrix(), relation.bound());
         let matrix = match matrix.ndim() {
             2 => fixed::<Ix2>(matrix).insert_axis(Axis(0)),
             3 => fixed::<Ix3>(matrix),
@@ -95,9 +76,8 @@ impl Rows {
             let (what, value) = (names.0, *value);
             return Err(Error::Constraint { what, sample, row, column: Some(column), value });
         }
-        // +∞ on the right is no limit; −∞ no decision can meet, and an equality needs a number.
-        let bad = |v: f64| v.is_nan() || v == f64::NEG_INFINITY || (equal && v.is_infinite());
-        if let Some(((sample, row), value)) = bound.indexed_iter().find(|(_, v)| bad(**v)) {
+        let refused = |v: f64| !relation.allows(v);
+        if let Some(((sample, row), value)) = bound.indexed_iter().find(|(_, v)| refused(**v)) {
             let (what, value) = (names.1, *value);
             return Err(Error::Constraint { what, sample, row, column: None, value });
         }
@@ -137,12 +117,11 @@ impl Constraints {
     /// Of whichever arrays there are; a matrix needs its bound.
     pub fn from_arrays(given: ConstraintArrays) -> Result<Self, Error> {
         let mut all = Self::new();
-        if let Some((matrix, bound)) = pair(given.matrix, given.bound, ["M", "W"], "M·u ≤ W")? {
+        if let Some((matrix, bound)) = Relation::AtMost.pair(given.matrix, given.bound)? {
             all = all.with_inequalities(matrix, bound)?;
         }
-        let names = ["M_eq", "W_eq"];
         if let Some((matrix, bound)) =
-            pair(given.equal_matrix, given.equal_bound, names, "M_eq·u = W_eq")?
+            Relation::Equal.pair(given.equal_matrix, given.equal_bound)?
         {
             all = all.with_equalities(matrix, bound)?;
         }
@@ -161,8 +140,8 @@ impl Constraints {
         matrix: Array<f64, A>,
         bound: Array<f64, B>,
     ) -> Result<Self, Error> {
-        self.inequalities =
-            Some(Rows::new(("M", "W"), matrix.into_dyn(), bound.into_dyn(), false)?);
+        let (matrix, bound) = (matrix.into_dyn(), bound.into_dyn());
+        self.inequalities = Some(Rows::new(Relation::AtMost, matrix, bound)?);
         Ok(self)
     }
 
@@ -172,8 +151,8 @@ impl Constraints {
         matrix: Array<f64, A>,
         bound: Array<f64, B>,
     ) -> Result<Self, Error> {
-        self.equalities =
-            Some(Rows::new(("M_eq", "W_eq"), matrix.into_dyn(), bound.into_dyn(), true)?);
+        let (matrix, bound) = (matrix.into_dyn(), bound.into_dyn());
+        self.equalities = Some(Rows::new(Relation::Equal, matrix, bound)?);
         Ok(self)
     }
 
@@ -271,8 +250,8 @@ impl Constraints {
             }
         }
         let widths = [
-            ("M", self.inequalities.as_ref().map(|r| r.matrix.shape()[2])),
-            ("M_eq", self.equalities.as_ref().map(|r| r.matrix.shape()[2])),
+            (Relation::AtMost.matrix(), self.inequalities.as_ref().map(|r| r.matrix.shape()[2])),
+            (Relation::Equal.matrix(), self.equalities.as_ref().map(|r| r.matrix.shape()[2])),
             ("lower", self.lower.as_ref().map(Array2::ncols)),
             ("upper", self.upper.as_ref().map(Array2::ncols)),
         ];
@@ -287,12 +266,12 @@ impl Constraints {
 
     fn lengths(&self) -> Vec<(&'static str, usize)> {
         let mut lengths = Vec::new();
-        for (names, rows) in
-            [(("M", "W"), &self.inequalities), (("M_eq", "W_eq"), &self.equalities)]
+        for (relation, rows) in
+            Relation::ALL.into_iter().zip([&self.inequalities, &self.equalities])
         {
             if let Some(rows) = rows {
-                lengths.push((names.0, rows.matrix.shape()[0]));
-                lengths.push((names.1, rows.bound.nrows()));
+                lengths.push((relation.matrix(), rows.matrix.shape()[0]));
+                lengths.push((relation.bound(), rows.bound.nrows()));
             }
         }
         for (name, side) in [("lower", &self.lower), ("upper", &self.upper)] {

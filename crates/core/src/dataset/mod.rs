@@ -2,9 +2,11 @@
 //! checked once.
 
 mod constraints;
+mod relation;
 
 pub(crate) use constraints::Rows as ConstraintRows;
 pub use constraints::{ConstraintArrays, Constraints};
+pub use relation::{Half, Relation};
 
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2};

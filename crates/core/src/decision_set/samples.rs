@@ -14,7 +14,7 @@ use super::prices::Prices;
 use crate::dataset::Constraints;
 use crate::error::Error;
 use crate::qp::{ActiveSet, Metric, residual};
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// A decision set for every sample.
 #[derive(Clone, Debug)]
@@ -150,6 +150,23 @@ impl SampleSets {
             Self::Boxes(boxes) => Polyhedra::new(&boxes, None, None),
             Self::Polyhedra(polyhedra) => polyhedra,
         }
+    }
+
+    /// The same sets with their dimensions as one system.
+    #[must_use]
+    pub(crate) fn coupled(self) -> Self {
+        Self::Polyhedra(self.into_polyhedra())
+    }
+
+    /// Share of the entries of `decisions` (decision_dim × n_samples) that sit on a limit of a box;
+    /// none where general rows hold them.
+    pub(crate) fn share_on_limits(&self, decisions: ArrayView2<'_, f64>) -> Option<f64> {
+        let Self::Boxes(boxes) = self else { return None };
+        let on_limit = decisions
+            .indexed_iter()
+            .filter(|((j, i), u)| **u <= boxes.lower(*j, *i) || boxes.upper(*j, *i) <= **u)
+            .count();
+        Some(on_limit as f64 / decisions.len() as f64)
     }
 
     /// What "a millionth" refers to in dimension `j` of sample `i`: the largest finite limit there,

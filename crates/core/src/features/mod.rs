@@ -4,16 +4,16 @@
 //! statistics are fitted on all loaded rows, in f64, before the training rows are cut out, as the
 //! paper's experiments do it: z = clip((m − mean)/(std + 1e-7), ±c), with m all monomials up to
 //! degree two, the constant included.
-#![allow(unsafe_code)]
 
 mod design;
+mod moments;
 
 pub use design::Design;
 
 use crate::dataset::check_finite;
 use crate::error::Error;
-use crate::linalg::simd::{Arch, Isa, Lanes, Task, sum_lanes};
-use ndarray::{Array2, ArrayView1, ArrayView2, s};
+use moments::{ROWS, moments, spread};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -295,200 +295,11 @@ fn check_clip(clip: f64) -> Result<(), Error> {
     Err(Error::Setting { name: "clip", found, allowed })
 }
 
-/// Rows whose moments are one task's.
-const ROWS: usize = 512;
 /// Passes over all rows at most; nearly always one is enough.
 const PASSES: usize = 3;
 /// Square of the distance from the mean, in variances, from which moments are taken anew about the
 /// mean found.
 const FAR: f64 = 1e4;
 
-/// Some rows, evenly spread.
-fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
-    let step = signals.nrows().div_ceil(ROWS).max(1);
-    signals.slice_move(s![..;step, ..])
-}
-
-/// What the number of rows a task sums is filled up to: a multiple of every instruction set's
-/// vectors, two at a time.
-const LANES: usize = 16;
-
-/// Sums over some rows, as [`moments`] needs them, feature by feature.
-struct Sums<'a> {
-    /// What each feature is the product of: two columns.
-    factors: &'a [(usize, usize)],
-    /// One of `weights.len()`, a multiple of [`LANES`], after the other.
-    columns: &'a [f64],
-    weights: &'a [f64],
-    about: &'a [f64],
-    /// For each feature the sums of m − about and of its square.
-    out: &'a mut [(f64, f64)],
-}
-
-impl Task for Sums<'_> {
-    type Out = ();
-    #[inline(always)]
-    unsafe fn run<A: Arch>(self) {
-        let len = self.weights.len();
-        assert!(len.is_multiple_of(LANES));
-        let column = |c: usize| &self.columns[c * len..(c + 1) * len];
-        for ((&(a, b), &about), out) in self.factors.iter().zip(self.about).zip(self.out) {
-            let (a, b) = (column(a), column(b));
-            // SAFETY: the caller vouches for the instruction set; two vectors from `at` on are
-            // inside all three columns.
-            unsafe {
-                let about = A::F64::splat(about);
-                let (mut first, mut second) = ([A::F64::splat(0.0); 2], [A::F64::splat(0.0); 2]);
-                for at in (0..len).step_by(2 * A::F64::LANES) {
-                    for v in 0..2 {
-                        let load =
-                            |from: &[f64]| A::F64::load(from.as_ptr().add(at + v * A::F64::LANES));
-                        let off = A::F64::sub(A::F64::mul(load(a), load(b)), about);
-                        let weighted = A::F64::mul(load(self.weights), off);
-                        first[v] = A::F64::add(first[v], weighted);
-                        second[v] = A::F64::fma(weighted, off, second[v]);
-                    }
-                }
-                let total = |[a, b]: [_; 2]| sum_lanes::<A::F64>(A::F64::add(a, b));
-                *out = (total(first), total(second));
-            }
-        }
-    }
-}
-
-/// Means over all rows, by their weights, of (m − about) and of (m − about)², feature by feature.
-fn moments(
-    expansion: Expansion,
-    signals: ArrayView2<'_, f64>,
-    weights: Option<&[f64]>,
-    about: &[f64],
-) -> (Vec<f64>, Vec<f64>) {
-    let (n_rows, signal_dim) = signals.dim();
-    let factors = expansion.factors(signal_dim);
-    let partial: Vec<Vec<(f64, f64)>> = (0..n_rows.div_ceil(ROWS))
-        .into_par_iter()
-        .map(|task| {
-            let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
-            let len = rows.nrows().next_multiple_of(LANES);
-            // Ones, then the signals. What fills up has no weight.
-            let mut columns = vec![0.0; (1 + signal_dim) * len];
-            columns[..len].fill(1.0);
-            for (column, signal) in columns[len..].chunks_mut(len).zip(rows.columns()) {
-                column.iter_mut().zip(signal).for_each(|(to, s)| *to = *s);
-            }
-            let mut own = vec![0.0; len];
-            match weights {
-                Some(weights) => {
-                    own[..rows.nrows()].copy_from_slice(&weights[task * ROWS..][..rows.nrows()]);
-                }
-                None => own[..rows.nrows()].fill(1.0),
-            }
-            let mut out = vec![(0.0, 0.0); factors.len()];
-            let sums =
-                Sums { factors: &factors, columns: &columns, weights: &own, about, out: &mut out };
-            // SAFETY: the instruction set was detected on this machine, and the task has no
-            // contract of its own.
-            unsafe { Isa::detect().run(sums) }
-            out
-        })
-        .collect();
-    let n = weights.map_or(n_rows as f64, |weights| weights.iter().sum());
-    let mut means = vec![(0.0, 0.0); factors.len()];
-    for part in partial {
-        for ((first, second), (own, squares)) in means.iter_mut().zip(part) {
-            *first += own / n;
-            *second += squares / n;
-        }
-    }
-    means.into_iter().unzip()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    #[test]
-    fn weights_count_rows() {
-        let signals = array![[1.0, 2.0], [3.0, -1.0], [0.5, 9.0]];
-        let repeated = signals.select(ndarray::Axis(0), &[1, 2, 1, 1]);
-        let settings = FeatureSettings::default();
-        let weighted =
-            FeatureMap::fit_weighted(settings, signals.view(), Some(&[0.0, 3.0, 1.0])).unwrap();
-        let plain = FeatureMap::fit(settings, repeated.view()).unwrap();
-        for (a, b) in weighted.mean.iter().zip(&plain.mean) {
-            assert!((a - b).abs() < 1e-13 * b.abs().max(1.0), "{a} {b}");
-        }
-        for (a, b) in weighted.inverse_scale.iter().zip(&plain.inverse_scale) {
-            assert!((a - b).abs() < 1e-13 * b.abs(), "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn expands_in_the_order_constant_linear_quadratic() {
-        let settings =
-            FeatureSettings { normalization: Normalization::None, ..FeatureSettings::default() };
-        let map = FeatureMap::fit(settings, array![[2.0, 3.0]].view()).unwrap();
-        let z = map.transform(array![[2.0, 3.0]].view()).unwrap();
-        assert_eq!(z, array![[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]);
-        assert_eq!(map.names(), ["1", "s0", "s1", "s0*s0", "s0*s1", "s1*s1"]);
-        assert_eq!(Expansion::Raw.names(2), ["s0", "s1"]);
-    }
-
-    #[test]
-    fn scores_have_mean_zero_and_deviation_one_and_constants_vanish() {
-        let signals =
-            Array2::from_shape_fn(
-                (50, 3),
-                |(i, j)| if j == 2 { 7.0 } else { (i * (j + 1)) as f64 },
-            );
-        let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
-        let z = map.transform(signals.view()).unwrap();
-        for (k, column) in z.columns().into_iter().enumerate() {
-            let mean = column.sum() / 50.0;
-            let variance = column.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 50.0;
-            assert!(mean.abs() < 1e-12);
-            let constant = [0, 3, 9].contains(&k);
-            assert!(if constant { variance < 1e-12 } else { (variance - 1.0).abs() < 1e-6 });
-        }
-    }
-
-    #[test]
-    fn statistics_are_right_where_the_rows_looked_at_first_say_nothing() {
-        // Every fourth row, all that is looked at first, is 0; the others are a million and hardly
-        // vary.
-        let n = 4 * ROWS;
-        let signals = Array2::from_shape_fn((n, 1), |(i, _)| {
-            if i % 4 == 0 { 0.0 } else { 1e6 + (i as f64 * 0.7).sin() }
-        });
-        for signals in [signals.view(), signals.slice(s![1..;2, ..])] {
-            let raw = FeatureSettings { expansion: Expansion::Raw, ..FeatureSettings::default() };
-            let map = FeatureMap::fit(raw, signals).unwrap();
-            let n = signals.nrows() as f64;
-            let mean = signals.sum() / n;
-            let deviation = (signals.mapv(|s| (s - mean) * (s - mean)).sum() / n).sqrt();
-            assert!((map.mean[0] / mean - 1.0).abs() < 1e-14);
-            assert!((map.inverse_scale[0] * (deviation + STD_FLOOR) - 1.0).abs() < 1e-9);
-        }
-        // A constant becomes exactly zero.
-        let constant = Array2::from_elem((n, 1), 0.1);
-        let map = FeatureMap::fit(FeatureSettings::default(), constant.view()).unwrap();
-        assert!(map.transform(constant.view()).unwrap().iter().all(|z| z.abs() < 1e-8));
-    }
-
-    #[test]
-    fn clips_and_refuses_bad_input() {
-        let settings = FeatureSettings { clip: 1.5, ..FeatureSettings::default() };
-        let signals = array![[0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [100.0]];
-        let map = FeatureMap::fit(settings, signals.view()).unwrap();
-        assert_eq!(map.transform(signals.view()).unwrap()[[6, 1]], 1.5);
-        assert!(matches!(
-            map.transform(array![[1.0, 2.0]].view()),
-            Err(Error::Width { expected: 1, found: 2, .. })
-        ));
-        assert!(
-            FeatureMap::fit(FeatureSettings { clip: 0.0, ..settings }, signals.view()).is_err()
-        );
-        assert!(FeatureMap::fit(settings, array![[1e300]].view()).is_err());
-    }
-}
+mod tests;

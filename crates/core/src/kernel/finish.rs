@@ -10,7 +10,7 @@
 use super::layout::BLOCK;
 use crate::linalg::exp2::{exp2_in_place, exp2_of};
 use crate::linalg::simd::{Arch, Isa, Lanes, Task, Vectors};
-use std::f64::consts::LOG2_E;
+use std::f64::consts::{LN_2, LOG2_E};
 
 /// The last step of a simple kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,16 @@ type Vector<A, T> = <<T as Vectors>::On<A> as Lanes<T>>::V;
 const TOGETHER: usize = 6;
 
 impl Finish {
+    /// dκ/dx at most, and |x| dκ/dx at most: what rounding before this step is worth after it.
+    pub(super) fn steepness(self) -> (f64, f64) {
+        match self {
+            Self::Exp2 => (LN_2, 0.37),
+            Self::Matern32 => (3.0, 0.3),
+            Self::Matern52 => (10.0 / 6.0, 0.3),
+            Self::Identity | Self::Power { .. } => (1.0, 1.0),
+        }
+    }
+
     /// Finishes the first `len` values, a multiple of a panel, of `n_rows` rows of a strip.
     ///
     /// Each way is a task of its own: a function with all of them in it is too large for the
@@ -144,8 +154,11 @@ unsafe fn matern<A: Arch, T: Vectors, const SMOOTH: bool, const V: usize>(values
     unsafe {
         let splat = |x: f64| T::On::<A>::splat(T::from_f64(x));
         let factor = splat(if SMOOTH { -10.0 } else { -6.0 });
+        // Further away 2ˣ is the smallest there is, and the polynomial must not lift it.
+        let far = splat(1e6);
         let squared: [Vector<A, T>; V] = std::array::from_fn(|v| {
-            T::On::<A>::mul(T::On::<A>::load(values.add(v * lanes)), factor)
+            let squared = T::On::<A>::mul(T::On::<A>::load(values.add(v * lanes)), factor);
+            T::On::<A>::min(squared, far)
         });
         let t = squared.map(|x| T::On::<A>::sqrt(x));
         let decay = exp2_of::<A, T, V>(t.map(|t| T::On::<A>::mul(t, splat(-LOG2_E))));

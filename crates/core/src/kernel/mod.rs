@@ -93,6 +93,74 @@ pub enum Kernel {
     Custom(Arc<dyn CustomKernel>),
 }
 
+/// Kernels by name, as settings and model files ask for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelKind {
+    /// exp(−γ‖a − b‖²).
+    Rbf,
+    /// exp(−γ‖a − b‖₁).
+    Laplace,
+    /// aᵀb.
+    Linear,
+    /// (γ aᵀb + offset)^degree.
+    Polynomial,
+    /// (1 + t) exp(−t), t = √(6γ)‖a − b‖.
+    Matern32,
+    /// (1 + t + t²/3) exp(−t), t = √(10γ)‖a − b‖.
+    Matern52,
+}
+
+/// The parameters of kernels by name; each takes those that it knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelParameters {
+    /// γ.
+    pub gamma: f64,
+    /// Degree of a polynomial kernel.
+    pub degree: u32,
+    /// Offset of a polynomial kernel.
+    pub offset: f64,
+}
+
+impl KernelKind {
+    /// All of them, in the order in which people are told.
+    pub const ALL: [Self; 6] =
+        [Self::Rbf, Self::Laplace, Self::Linear, Self::Polynomial, Self::Matern32, Self::Matern52];
+
+    /// Its name in settings and model files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rbf => "rbf",
+            Self::Laplace => "laplace",
+            Self::Linear => "linear",
+            Self::Polynomial => "polynomial",
+            Self::Matern32 => "matern32",
+            Self::Matern52 => "matern52",
+        }
+    }
+
+    /// The names of its parameters.
+    pub fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Linear => &[],
+            Self::Polynomial => &["gamma", "degree", "offset"],
+            _ => &["gamma"],
+        }
+    }
+
+    /// The kernel itself.
+    pub fn kernel(self, parameters: KernelParameters) -> Kernel {
+        let KernelParameters { gamma, degree, offset } = parameters;
+        match self {
+            Self::Rbf => Kernel::Rbf { gamma },
+            Self::Laplace => Kernel::Laplace { gamma },
+            Self::Linear => Kernel::Linear,
+            Self::Polynomial => Kernel::Polynomial { degree, gamma, offset },
+            Self::Matern32 => Kernel::Matern32 { gamma },
+            Self::Matern52 => Kernel::Matern52 { gamma },
+        }
+    }
+}
+
 /// Simple kernels that one kernel may consist of.
 const MAX_PARTS: usize = 64;
 
@@ -101,8 +169,15 @@ impl Kernel {
     /// range of f64.
     pub const MAX_DEGREE: u32 = 32;
     /// Kernels that have a name of their own in settings and files.
-    pub const NAMES: [&'static str; 6] =
-        ["rbf", "laplace", "linear", "polynomial", "matern32", "matern52"];
+    pub const NAMES: [&'static str; KernelKind::ALL.len()] = {
+        let mut names = [""; KernelKind::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = KernelKind::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
 
     /// aᵀb + 1: the linear kernel on features with a column of ones.
     pub fn linear_with_intercept() -> Self {

@@ -106,12 +106,7 @@ fn take_apart(kernel: &Kernel, inverse: &[f64], centre: &[f64], leaves: &mut Vec
             leaves.push(Leaf::Custom(Arc::clone(kernel), inverse.to_vec()));
             Operation::Leaf(leaves.len() - 1)
         }
-        Kernel::Rbf { .. }
-        | Kernel::Laplace { .. }
-        | Kernel::Linear
-        | Kernel::Polynomial { .. }
-        | Kernel::Matern32 { .. }
-        | Kernel::Matern52 { .. } => {
+        _ => {
             let (pairing, finish, weight) = simple(kernel).expect("a simple kernel");
             let scale = if pairing == Pairing::Absolute { weight } else { weight.sqrt() };
             let scale = inverse.iter().map(|inverse| scale * inverse).collect();

@@ -20,7 +20,6 @@ use super::recipe::{Leaf, Node, Operation, Recipe};
 use super::tile::Pairing;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
-use std::f64::consts::LN_2;
 
 /// Half the distance between 1 and the next f64.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -41,9 +40,17 @@ pub(crate) struct Rounded {
     pub(crate) single_will_do: bool,
 }
 
+/// What kernel values may be off by before differences are taken.
+#[derive(Clone, Copy)]
+pub(crate) enum Accuracy {
+    /// On average: what a certificate needs, which knows each sample's own.
+    Mean(f64),
+    /// Of every sample: what decisions need.
+    Worst(f64),
+}
+
 impl Rounded {
-    /// `accuracy`: what a kernel value may be off by on average before differences are taken.
-    pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: f64) -> Self {
+    pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: Accuracy) -> Self {
         let of = |recipe: &Recipe| -> Vec<Entry> {
             let features = features.as_standard_layout();
             let rows = features.as_slice().expect("in standard layout");
@@ -54,14 +61,15 @@ impl Rounded {
             entries.resize_with(features.nrows(), || recipe.root.entry(&recipe.leaves, &[]));
             entries
         };
-        let mean = |entries: &[Entry]| {
-            UNIT * entries.iter().map(|e| e.squared).sum::<f64>() / entries.len().max(1) as f64
-        };
         let fast = of(recipe);
         let norm = fast.iter().map(|e| e.norm).sum::<f64>() / fast.len().max(1) as f64;
         let in_range = |e: &Entry| e.norm <= SINGLE_RANGE && e.diagonal <= SINGLE_RANGE;
         let single_will_do = norm <= SINGLE_NORM && fast.iter().all(in_range);
-        let enough = mean(&fast) <= accuracy;
+        let units = fast.iter().map(|e| e.squared);
+        let enough = match accuracy {
+            Accuracy::Mean(limit) => UNIT * units.sum::<f64>() / fast.len().max(1) as f64 <= limit,
+            Accuracy::Worst(limit) => units.map(|squared| UNIT * squared).all(|e| e <= limit),
+        };
         let (recipe, entries) = if enough {
             (recipe.clone(), fast)
         } else {
@@ -134,23 +142,13 @@ impl Node {
     }
 }
 
-/// dκ/dx at most, and |x| dκ/dx at most, for what comes before the last step of a simple kernel.
-fn steepness(finish: Finish) -> (f64, f64) {
-    match finish {
-        Finish::Exp2 => (LN_2, 0.37),
-        Finish::Matern32 => (3.0, 0.3),
-        Finish::Matern52 => (10.0 / 6.0, 0.3),
-        Finish::Identity | Finish::Power { .. } => (1.0, 1.0),
-    }
-}
-
 /// What a kernel of −½‖a − b‖² = aᵀb − h_a − h_b is off by, for samples of ½‖z‖² = `half`.
 pub(super) fn distance_units(finish: Finish, n_features: usize, half: f64) -> f64 {
     UNIT * distance_squared(finish, n_features as f64, half)
 }
 
 fn distance_squared(finish: Finish, d: f64, half: f64) -> f64 {
-    5.0 * steepness(finish).0 * (2.0 * d + 22.0) * (1.0 + half) + FINISH
+    5.0 * finish.steepness().0 * (2.0 * d + 22.0) * (1.0 + half) + FINISH
 }
 
 impl Packing {
@@ -158,7 +156,7 @@ impl Packing {
         let d = row.len() as f64;
         let half: f64 = 0.5 * self.packed(row).map(|z| z * z).sum::<f64>();
         let length = || self.packed(row).map(f64::abs).sum::<f64>();
-        let (slope, reach) = steepness(self.finish());
+        let (slope, reach) = self.finish().steepness();
         let (diagonal, squared) = match self.pairing() {
             Pairing::Squared => (1.0, distance_squared(self.finish(), d, half)),
             Pairing::Absolute => (1.0, 2.0 * slope * 5.0 * (1.0 + length()) + reach * d + FINISH),
@@ -183,7 +181,8 @@ mod tests {
     use ndarray::Array2;
 
     fn rounded(kernel: &Kernel, features: &Array2<f64>, accuracy: f64) -> Rounded {
-        Rounded::new(&Recipe::new(kernel, features.view()), features.view(), accuracy)
+        let recipe = Recipe::new(kernel, features.view());
+        Rounded::new(&recipe, features.view(), Accuracy::Mean(accuracy))
     }
 
     fn mean_square(rounded: &Rounded) -> f64 {

@@ -4,7 +4,6 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
-use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
@@ -22,6 +21,11 @@ const SHARE: usize = 96;
 const PANEL: usize = 128;
 const COLUMNS: usize = 32;
 const ROWS: usize = 64;
+/// Numbers of the left factor that faer may copy at once, and columns of it that it copies
+/// together. Every thread keeps the place they are copied to: a quarter of a megabyte, where a
+/// whole product would leave several with each.
+const COPIED: usize = 48 * COPIED_COLUMNS;
+const COPIED_COLUMNS: usize = 512;
 
 /// Replaces the lower triangle of the n × n matrix by its Cholesky factor; the strict upper
 /// triangle is left alone. False where the matrix is not positive definite.
@@ -91,7 +95,7 @@ pub(crate) fn cholesky_on_all_cores(a: &mut [f64], n: usize) -> bool {
                 -1.0,
                 Par::Seq,
             );
-            matmul(tail, Accum::Add, lower, own.transpose(), -1.0, Par::Seq);
+            matmul(tail, Accum::Add, lower, own.transpose(), -1.0);
         });
     }
     true
@@ -107,6 +111,24 @@ fn cut(matrix: MatMut<'_, f64>, width: usize) -> Vec<(usize, MatMut<'_, f64>)> {
         (rest, first) = (left, first + width);
     }
     parts
+}
+
+/// C (+)= α A B, a strip of rows after the other.
+fn matmul(c: MatMut<'_, f64>, accum: Accum, a: MatRef<'_, f64>, b: MatRef<'_, f64>, alpha: f64) {
+    if c.row_stride() > c.col_stride() {
+        // Faer copies of B then what it copies of A otherwise.
+        return matmul(c.transpose_mut(), accum, b.transpose(), a.transpose(), alpha);
+    }
+    let (mut c, mut a) = (c, a);
+    let n_rows = COPIED / a.ncols().clamp(1, COPIED_COLUMNS);
+    // Few rows would be added in another order, so none are left for a strip of their own.
+    while c.nrows() >= n_rows + n_rows / 2 {
+        let (strip, rest) = c.split_at_row_mut(n_rows);
+        let (rows, others) = a.split_at_row(n_rows);
+        faer::linalg::matmul::matmul(strip, accum, rows, b, alpha, Par::Seq);
+        (c, a) = (rest, others);
+    }
+    faer::linalg::matmul::matmul(c, accum, a, b, alpha, Par::Seq);
 }
 
 fn factorise(a: MatMut<'_, f64>) -> bool {
@@ -176,7 +198,7 @@ pub(crate) fn back_substitute_on_all_cores(l: &[f64], n: usize, b: &mut [f64], m
 fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     cut(c.transpose_mut(), ROWS).into_par_iter().for_each(|(at, rows)| {
         let a = a.subrows(at, rows.ncols());
-        matmul(rows.transpose_mut(), Accum::Add, a, b, -1.0, Par::Seq);
+        matmul(rows.transpose_mut(), Accum::Add, a, b, -1.0);
     });
 }
 
@@ -200,7 +222,6 @@ pub(crate) fn inner_products(
         MatRef::from_column_major_slice(a, k, m).transpose(),
         MatRef::from_column_major_slice(b, k, n),
         1.0,
-        Par::Seq,
     );
 }
 
@@ -224,7 +245,6 @@ pub(crate) fn add_product_rows(
         MatRef::from_row_major_slice(a, m, k),
         MatRef::from_row_major_slice(b, k, n),
         alpha,
-        Par::Seq,
     );
 }
 
@@ -241,7 +261,6 @@ pub(crate) fn add_transposed_product_rows(
         MatRef::from_row_major_slice(a, k, m).transpose(),
         MatRef::from_row_major_slice(b, k, n),
         1.0,
-        Par::Seq,
     );
 }
 
@@ -279,7 +298,6 @@ pub(crate) fn add_gram_columns(
         p.subrows(from, n - from),
         p.subrows(from, width).transpose(),
         alpha,
-        Par::Seq,
     );
 }
 

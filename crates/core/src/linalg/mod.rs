@@ -4,5 +4,6 @@
 pub(crate) mod aligned;
 pub(crate) mod dense;
 pub(crate) mod exp2;
+pub(crate) mod shifted;
 pub mod simd;
 pub(crate) mod sums;

@@ -4,11 +4,12 @@
 //! S⁻¹ B R v)/λ, S = λI + Σ_i D_i ⊗ b_ib_iᵀ, a matrix of rank · dimensions rows. Its blocks Σ_i
 //! (D_i)_jl b_ib_iᵀ follow the faces by the samples whose D_i changed.
 
-use super::Preconditioner;
 use super::low_rank::LowRank;
+use super::{LOW_RANK_GROWTH, Preconditioner, values_too_large};
 use crate::decision_set::{Face, Faces};
 use crate::error::Error;
 use crate::linalg::dense::{add_product_rows, cholesky_on_all_cores, cholesky_solve};
+use crate::linalg::shifted::cholesky_shifted;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use rayon::prelude::*;
 
@@ -115,12 +116,7 @@ impl Coupled {
 
     fn factorise(&mut self) -> Result<(), Error> {
         let (rank, rows) = (self.rank, self.rank * self.dim);
-        let mut shift = self.ridge;
-        loop {
-            // In the room of the last factor.
-            let mut matrix = std::mem::take(&mut self.cholesky);
-            matrix.clear();
-            matrix.resize(rows * rows, 0.0);
+        let fill = |matrix: &mut [f64]| {
             for j in 0..self.dim {
                 for l in 0..=j {
                     let block = &self.blocks[j * (j + 1) / 2 + l];
@@ -132,21 +128,16 @@ impl Coupled {
                     }
                 }
             }
-            for i in 0..rows {
-                matrix[i * (rows + 1)] += shift;
-            }
-            if cholesky_on_all_cores(&mut matrix, rows) {
-                self.cholesky = matrix;
-                return Ok(());
-            }
-            self.cholesky = matrix;
-            // Rounding; a larger shift still gives a valid, if weaker, preconditioner.
-            shift *= 10.0;
-            if !shift.is_finite() {
-                let what = "kernel values are too large".to_owned();
-                return Err(Error::Numerical { what });
-            }
-        }
+            Ok::<(), Error>(())
+        };
+        // In the room of the last factor.
+        let mut matrix = std::mem::take(&mut self.cholesky);
+        matrix.clear();
+        matrix.resize(rows * rows, 0.0);
+        let (room, cholesky) = ((&mut matrix[..], rows), cholesky_on_all_cores);
+        let found = cholesky_shifted(room, self.ridge, LOW_RANK_GROWTH, cholesky, fill)?;
+        self.cholesky = matrix;
+        found.map(|_| ()).ok_or_else(values_too_large)
     }
 }
 

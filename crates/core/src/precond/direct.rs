@@ -8,7 +8,7 @@
 //! also all that is to know about K c there: (K + λI)c = v − E_A t, so that (K c)_A = −t and (K
 //! c)_F = v − λc, without a product. Where many samples are bound, K_FF + λI is factorised instead.
 
-use super::Preconditioner;
+use super::{Preconditioner, values_too_large};
 use crate::decision_set::Faces;
 use crate::error::{Error, KernelFault};
 use crate::kernel::clearly_negative;
@@ -17,6 +17,7 @@ use crate::linalg::dense::{
     back_substitute_on_all_cores, cholesky, cholesky_on_all_cores, cholesky_room, cholesky_solve,
     forward_substitute_on_all_cores, inner_products,
 };
+use crate::linalg::shifted::{Growth, cholesky_shifted};
 use crate::linalg::sums::dot;
 use crate::operator::KernelOperator;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
@@ -32,6 +33,8 @@ const BORDERED: usize = 4;
 /// λ, as a share of K's trace, from which the errors of a solution, about machine precision over
 /// this, do not matter to a step.
 const TRUSTED: f64 = 1e-9;
+/// How the shift grows where rounding has made K + λI indefinite.
+const GROWTH: Growth = Growth { times: 10.0, least: f64::EPSILON, most: 1.0 / f64::EPSILON };
 /// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a
 /// step gains a factor of 10/9 on the eigenvalues near zero; this many gain 1e9.
 const INVERSE_ITERATIONS: usize = 200;
@@ -342,38 +345,38 @@ fn fill(operator: &dyn KernelOperator, matrix: &mut [f64]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift.
-/// Rounding may take a matrix of small shift out of the positive definite ones; a larger shift
-/// still gives a valid, if weaker, preconditioner.
+/// Cholesky factor of the matrix that `fill` writes, plus a shift of its diagonal, and the shift: a
+/// larger one than asked for still gives a valid, if weaker, preconditioner.
 fn factorise(
     n: usize,
-    mut shift: f64,
+    shift: f64,
     fill: impl Fn(&mut [f64]) -> Result<(), Error>,
     cholesky: impl Fn(&mut [f64], usize) -> bool,
 ) -> Result<(Vec<f64>, f64), Error> {
     let mut matrix = vec![0.0; n * n];
     prefer_large_pages(&matrix);
-    loop {
-        fill(&mut matrix)?;
-        let diagonal = (0..n).map(|i| matrix[i * (n + 1)].abs());
-        let largest = diagonal.fold(f64::MIN_POSITIVE, f64::max);
-        for i in 0..n {
-            matrix[i * (n + 1)] += shift;
-        }
-        if cholesky(&mut matrix, n) {
-            return Ok((matrix, shift));
-        }
-        fill(&mut matrix)?;
-        let wrong = (0..n * n).find(|at| at / n <= at % n && !matrix[*at].is_finite());
-        if let Some(at) = wrong {
-            let (samples, value) = ([at % n, at / n], matrix[at]);
-            return Err(Error::NotPositiveSemidefinite(KernelFault::NotFinite { samples, value }));
-        }
-        shift = (10.0 * shift).max(f64::EPSILON * largest);
-        if shift > largest / f64::EPSILON || !largest.is_finite() {
-            return Err(Error::Numerical { what: "kernel values are too large".to_owned() });
-        }
+    let mut is_first = true;
+    let fill_again = |matrix: &mut [f64]| {
+        fill(matrix)?;
+        // Why there was no factor the last time.
+        if std::mem::take(&mut is_first) { Ok(()) } else { check_finite(matrix, n) }
+    };
+    let found = cholesky_shifted((&mut matrix, n), shift, GROWTH, cholesky, fill_again)?;
+    if let Some(shift) = found {
+        return Ok((matrix, shift));
     }
+    fill(&mut matrix)?;
+    check_finite(&matrix, n)?;
+    Err(values_too_large())
+}
+
+/// A lower triangle with a value that is not finite is no kernel's.
+fn check_finite(matrix: &[f64], n: usize) -> Result<(), Error> {
+    let wrong = (0..n * n).find(|at| at / n <= at % n && !matrix[*at].is_finite());
+    wrong.map_or(Ok(()), |at| {
+        let (samples, value) = ([at % n, at / n], matrix[at]);
+        Err(Error::NotPositiveSemidefinite(KernelFault::NotFinite { samples, value }))
+    })
 }
 
 #[cfg(test)]

@@ -195,6 +195,19 @@ impl LowRank {
         out
     }
 
+    /// The columns of B at `samples`, round by round: samples.len() × the round's rows, row-major.
+    fn at(&self, samples: &[usize]) -> Vec<Vec<f64>> {
+        let whole = self.gather(samples);
+        let mut first = 0;
+        let mut rounds = Vec::with_capacity(self.blocks().len());
+        for block in self.blocks() {
+            let end = first + block.n_rows * samples.len();
+            rounds.push(transpose(&whole[first..end], block.n_rows, samples.len()));
+            first = end;
+        }
+        rounds
+    }
+
     /// Cholesky of the proposals' residual block, leaving out those that a sequential sampler would
     /// have rejected. Returns the accepted pivots and their lower triangle, column-major.
     fn accept(
@@ -253,9 +266,9 @@ impl LowRank {
         let (m, n_samples) = (pivots.len(), self.n_samples);
         panel.resize(m * n_samples, 0.0);
         operator.rows_into(pivots, 0..n_samples, panel)?;
-        let at_pivots = transpose(&self.gather(pivots), self.rank, m);
+        let weights = self.at(pivots);
         let mut data = Aligned::zeros(self.n_samples.div_ceil(BLOCK) * m * BLOCK);
-        let (old, rank, panel) = (self.blocks(), self.rank, &*panel);
+        let (old, panel) = (self.blocks(), &*panel);
         data.par_chunks_mut(m * BLOCK).zip(diagonal.par_chunks_mut(BLOCK)).enumerate().for_each(
             |(block, (data, diagonal))| {
                 let len = diagonal.len();
@@ -263,16 +276,10 @@ impl LowRank {
                 for (row, values) in rows.chunks_mut(BLOCK).zip(panel.chunks(n_samples)) {
                     row[..len].copy_from_slice(&values[block * BLOCK..][..len]);
                 }
-                let mut first = 0;
-                for old in old {
+                for (old, weights) in old.iter().zip(&weights) {
                     let widened: Vec<f64> =
                         old.block(block).iter().map(|v| f64::from(*v)).collect();
-                    let mut weights = vec![0.0; m * old.n_rows];
-                    for (w, at) in weights.chunks_mut(old.n_rows).zip(at_pivots.chunks(rank)) {
-                        w.copy_from_slice(&at[first..first + old.n_rows]);
-                    }
-                    add_product_rows(&mut rows, -1.0, &weights, &widened, (m, BLOCK, old.n_rows));
-                    first += old.n_rows;
+                    add_product_rows(&mut rows, -1.0, weights, &widened, (m, BLOCK, old.n_rows));
                 }
                 forward_substitute_rows(triangle, m, &mut rows, BLOCK);
                 for (row, out) in rows.chunks(BLOCK).zip(data.chunks_mut(BLOCK)) {

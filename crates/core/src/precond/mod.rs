@@ -16,7 +16,16 @@ pub(crate) use woodbury::Woodbury;
 
 use crate::decision_set::Faces;
 use crate::error::Error;
+use crate::linalg::shifted::Growth;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+/// How λ grows where rounding hides it in a low-rank factor's Gram matrix: until it no longer does.
+const LOW_RANK_GROWTH: Growth = Growth { times: 10.0, least: 0.0, most: f64::INFINITY };
+
+/// No shift of a matrix of kernel values is large enough.
+fn values_too_large() -> Error {
+    Error::Numerical { what: "kernel values are too large".to_owned() }
+}
 
 /// No preconditioner at all.
 pub(crate) struct Identity;

@@ -4,13 +4,14 @@
 //! that switched sides, a few per cent of all from the third Newton step on; dimensions with the
 //! same free samples share one.
 
-use super::Preconditioner;
 use super::low_rank::LowRank;
+use super::{LOW_RANK_GROWTH, Preconditioner, values_too_large};
 use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::kernel::layout::{BLOCK, STRIP};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_gram_columns, cholesky, cholesky_solve};
+use crate::linalg::shifted::cholesky_shifted;
 use crate::linalg::simd::Isa;
 use crate::operator::{accumulate_columns, accumulate_rows};
 use ndarray::{ArrayView2, ArrayViewMut2};
@@ -124,23 +125,16 @@ impl Preconditioner for Woodbury {
             .enumerate()
             .filter(|(j, d)| d.same_as == *j && d.cholesky.is_empty())
             .try_for_each(|(_, d)| {
-                // Rounding in the updates is far below λ unless k is extreme; then a larger shift
-                // still gives a valid, if weaker, preconditioner.
-                let mut shift = ridge;
-                loop {
-                    d.cholesky = d.gram.clone();
-                    for i in 0..rank {
-                        d.cholesky[i * rank + i] += shift;
-                    }
-                    if cholesky(&mut d.cholesky, rank) {
-                        return Ok(());
-                    }
-                    shift *= 10.0;
-                    if !shift.is_finite() {
-                        let what = "kernel values are too large".to_owned();
-                        return Err(Error::Numerical { what });
-                    }
-                }
+                // Rounding in the updates is far below λ unless k is extreme.
+                d.cholesky.resize(rank * rank, 0.0);
+                let gram = &d.gram;
+                let fill = |matrix: &mut [f64]| {
+                    matrix.copy_from_slice(gram);
+                    Ok::<(), Error>(())
+                };
+                let room = (&mut d.cholesky[..], rank);
+                let found = cholesky_shifted(room, ridge, LOW_RANK_GROWTH, cholesky, fill)?;
+                found.map(|_| ()).ok_or_else(values_too_large)
             })
     }
 

@@ -53,7 +53,7 @@ pub struct Predictor {
 
 /// The model's law, made ready.
 enum PreparedLaw {
-    Kernel(SupportSum),
+    Kernel(Box<SupportSum>),
     /// V row by row; the last row is an intercept's where there is one more than features.
     Primal(Array2<f64>),
 }
@@ -73,7 +73,8 @@ impl Predictor {
             Law::Primal(weights) => PreparedLaw::Primal(weights.values.clone()),
             Law::Kernel(support) => {
                 let regularization = model.record.regularization;
-                PreparedLaw::Kernel(SupportSum::new(&model.features, support, regularization)?)
+                let sum = SupportSum::new(&model.features, support, regularization)?;
+                PreparedLaw::Kernel(Box::new(sum))
             }
         };
         Ok(Self {
@@ -146,7 +147,7 @@ impl Predictor {
             sets
         } else {
             // Unless Θ = I the dimensions of a box are coupled.
-            SampleSets::Polyhedra(sets.into_polyhedra())
+            sets.coupled()
         })
     }
 

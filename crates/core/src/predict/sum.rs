@@ -6,7 +6,7 @@ use crate::features::FeatureMap;
 use crate::kernel::layout::{BLOCK, STRIP};
 use crate::kernel::quadratic::{QuadraticRows, QuadraticSupport};
 use crate::kernel::recipe::Recipe;
-use crate::kernel::rounding::Rounded;
+use crate::kernel::rounding::{Accuracy, Rounded};
 use crate::kernel::samples::{RowPack, Samples, StripRows};
 use crate::linalg::aligned::Aligned;
 use crate::linalg::simd::Isa;
@@ -15,7 +15,7 @@ use crate::operator::{accumulate_rows, accuracy_for};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 /// Largest difference between the g of both ways, relative to the largest of them.
-const AGREEMENT: f64 = 1e-11;
+const AGREEMENT: f64 = 1e-12;
 /// The tolerance whose accuracy predictions have.
 const ORDINARY_TOL: f64 = 1e-6;
 /// What their kernel values may be off by, by a bound that is fifty times what is seen.
@@ -68,7 +68,7 @@ impl SupportSum {
         // The kernel of the certificate: by differences wherever that was computed by differences.
         let accuracy = accuracy_for(regularization, ORDINARY_TOL).min(ACCURACY);
         let recipe = Recipe::new(kernel, features.view());
-        let recipe = Rounded::new(&recipe, features.view(), accuracy).recipe;
+        let recipe = Rounded::new(&recipe, features.view(), Accuracy::Worst(accuracy)).recipe;
         let support = Samples::new(recipe, features.view());
         let quadratic = QuadraticSupport::new(kernel, map, signals.view(), features.view())
             .filter(|support| support.rounding() <= accuracy);

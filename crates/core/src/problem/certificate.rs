@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 const UNIT: f64 = f64::EPSILON / 2.0;
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
 const VISIBLE: f64 = 1e-9;
-/// Relative doubt about P from which on it counts whatever the gap.
+/// Doubt about P, relative to P or to what it is judged by, from which on it counts whatever the
+/// gap.
 const CLEAR: f64 = 1e-6;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
 const SUMS: f64 = 1e-12;
@@ -67,15 +68,14 @@ pub struct Certified {
     pub desired: Array2<f64>,
     /// The proof.
     pub certificate: Certificate,
-    /// The part of the relative gap that is a bound on rounding: what no further step will take
-    /// away.
-    pub relative_rounding: f64,
 }
 
-/// What rounding may have taken off the gap, and how far P and D may be off, group by group.
+/// What rounding may have taken off the gap, and how far P and D may be off, group by group, beside
+/// what small quadratic programs leave open in all.
 struct Rounding {
     gap: Vec<f64>,
     doubt: Vec<f64>,
+    programs: f64,
 }
 
 impl Problem {
@@ -93,19 +93,20 @@ impl Problem {
         let differences = self.differences(&responses, y);
         let primal = self.primals(&coefficients, &desired, y);
         let values = Values::below(primal, self.gaps_of_differences(&differences, &desired, y));
-        // Where x and y are the same point but for its last bits, y stands for x: its α differs by
-        // so much.
-        let snapped = &responses - y - &differences;
+        // Where entries of x and y are the same but for their last bits, y's stand for x's: α
+        // differs by so much.
+        let standing = y + &differences;
+        let snapped = &responses - &standing;
         let rounding = self.rounding(
             operator,
-            (&coefficients, &responses, &desired),
+            (&coefficients, &standing, &desired),
             &decided,
             &differences,
             &snapped,
         )?;
         let objective = self.objective(&responses, &coefficients, &desired);
-        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
-        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+        let certificate = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate })
     }
 
     /// As [`certify`](Self::certify), for `coefficients` beside the responses of `certified`, by
@@ -145,7 +146,7 @@ impl Problem {
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
         };
         let gap = self.gaps_of_differences(&differences, &desired, y);
-        let hidden = self.hidden(&responses, &decided);
+        let hidden = self.hidden(&responses, &differences, &desired, &decided);
         let gap: Vec<f64> =
             gap.into_iter().zip(distances).zip(hidden).map(|((gap, d), h)| gap + d + h).collect();
         let primal = self.primals(&coefficients, &desired, y);
@@ -160,17 +161,31 @@ impl Problem {
         let values = Values::below(primal, gap);
         // (Q) belongs to the responses.
         let objective = certified.certificate.objective;
-        let (certificate, relative_rounding) = self.assemble(objective, values, rounding)?;
-        Ok(Certified { responses, coefficients, desired, certificate, relative_rounding })
+        let certificate = self.assemble(objective, values, rounding)?;
+        Ok(Certified { responses, coefficients, desired, certificate })
     }
 
-    /// What the last places of unrounded responses may be worth where general rows hold them.
-    fn hidden(&self, responses: &Array2<f64>, decided: &Decided) -> Vec<f64> {
+    /// What the last places of responses may be worth where general rows hold them: those that
+    /// `differences` leaves out of x − y, and those of unrounded responses.
+    fn hidden(
+        &self,
+        responses: &Array2<f64>,
+        differences: &Array2<f64>,
+        desired: &Array2<f64>,
+        decided: &Decided,
+    ) -> Vec<f64> {
         if self.sets.is_separate() {
             return vec![0.0; self.groups.count()];
         }
-        let (n, doubts) = (self.n_samples(), decided.faces.doubts());
-        self.means(|at| f64::EPSILON * doubts[at % n].1 * slice(responses)[at].abs())
+        let (n, doubts, y) = (self.n_samples(), decided.faces.doubts(), &decided.decisions);
+        let left_out = &(responses - y) - differences;
+        let own = self.gaps_of_differences(&left_out, desired, y);
+        let (d, left_out) = (slice(differences), slice(&left_out));
+        let last = self.means(|at| {
+            2.0 * (left_out[at] * d[at]).abs()
+                + f64::EPSILON * doubts[at % n].1 * slice(responses)[at].abs()
+        });
+        own.into_iter().zip(last).map(|(own, last)| own + last).collect()
     }
 
     /// (Q) at responses with coefficients of their own.
@@ -209,7 +224,7 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Decided,
         (lengths, chain): (&[f64], usize),
-    ) -> Result<(Certificate, f64), Error> {
+    ) -> Result<Certificate, Error> {
         let k = self.regularization;
         let y = &decided.decisions;
         let rows = |a: &Array2<f64>| -> Vec<f64> {
@@ -330,18 +345,34 @@ impl Problem {
                 ridge * (a[at] * g[at]).abs() + (u[at] - y[at]).abs() * (u[at].abs() + g[at].abs());
             size * off[at] + SUMS * sums
         });
-        Rounding { gap, doubt }
+        // X(g) is where a small program stopped: its value is off by its doubt, and by what it is
+        // beyond a row.
+        let programs = if self.sets.is_separate() {
+            0.0
+        } else {
+            let doubts = decided.faces.doubts();
+            let off = |i: usize| {
+                let (doubt, price) = doubts[i];
+                doubt + price * self.sets.beyond(i, decided.decisions.column(i))
+            };
+            sum_over(n, off) / self.total
+        };
+        Rounding { gap, doubt, programs }
     }
 
-    /// A certificate of values and of what rounding may have done to them, and the relative size of
-    /// the latter.
+    /// A certificate of values and of what rounding may have done to them.
     fn assemble(
         &self,
         objective: f64,
         mut values: Values,
-        rounding: Rounding,
-    ) -> Result<(Certificate, f64), Error> {
-        values.doubt = rounding.doubt;
+        mut rounding: Rounding,
+    ) -> Result<Certificate, Error> {
+        values.doubt = std::mem::take(&mut rounding.doubt);
+        if !self.sets.is_separate() {
+            // What small programs find is right to last places: nothing below P's own is claimed.
+            let places = values.primal.iter().map(|primal| f64::EPSILON * primal.abs());
+            rounding.gap.iter_mut().zip(places).for_each(|(gap, place)| *gap += place);
+        }
         for (gap, rounding) in values.gap.iter_mut().zip(&rounding.gap) {
             *gap = *gap * (1.0 + SUMS) + rounding;
         }
@@ -354,20 +385,14 @@ impl Problem {
         // Where rounding is most of the gap it may be visible in P itself: what is reported
         // encloses the optimum all the same.
         let scales = self.scales(&values)?;
-        let (bound, relative_rounding) =
-            (rounding.gap.iter().sum::<f64>(), relative(&rounding.gap, &scales));
-        let visible = (2.0 * bound >= gap && relative_rounding > VISIBLE)
-            || relative(&values.doubt, &scales) > CLEAR;
-        let doubt: f64 = if visible { values.doubt.iter().sum() } else { 0.0 };
+        let bound = rounding.gap.iter().sum::<f64>();
+        let doubt: f64 = values.doubt.iter().sum();
+        let visible = (2.0 * bound >= gap && relative(&rounding.gap, &scales) > VISIBLE)
+            || relative(&values.doubt, &scales) > CLEAR
+            || doubt > CLEAR * primal.abs();
+        let doubt = if visible { doubt } else { 0.0 } + rounding.programs;
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
-        let certificate = Certificate {
-            objective,
-            primal,
-            dual,
-            gap,
-            relative_gap: relative(&values.gap, &scales),
-            rounding: bound,
-        };
-        Ok((certificate, relative_rounding))
+        let relative_gap = relative(&values.gap, &scales);
+        Ok(Certificate { objective, primal, dual, gap, relative_gap, rounding: bound })
     }
 }

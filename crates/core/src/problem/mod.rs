@@ -30,13 +30,14 @@
 mod certificate;
 mod groups;
 mod measure;
+mod point;
 mod theta;
 
 pub use certificate::{Certificate, Certified};
 pub(crate) use measure::Values;
 pub(crate) use theta::{ThetaBound, at_least_identity, square};
 
-use crate::decision_set::{DecisionSet, Faces, Prices, SampleSets};
+use crate::decision_set::{DecisionSet, Faces, SampleSets};
 use crate::error::Error;
 use crate::linalg::sums::{dot, sum_over};
 use crate::operator::{KernelOperator, Weighted};
@@ -72,11 +73,6 @@ pub struct Problem {
     /// What relative gaps of a block refer to: the whole problem's bounds, group by group.
     scales: Option<Vec<f64>>,
 }
-
-/// Relative to the largest decision of a dimension, a step below this may be rounding.
-const ROUNDING: f64 = 1e-12;
-/// λ from which on a coefficient of a last place over λ is none.
-const HARMLESS: f64 = 1e-6;
 
 /// X(g) for every sample, and the faces of the sets it lies on.
 #[derive(Clone, Debug)]
@@ -193,8 +189,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
         if self.sets.is_separate() {
-            let sets = Arc::unwrap_or_clone(self.sets);
-            self.sets = Arc::new(SampleSets::Polyhedra(sets.into_polyhedra()));
+            self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
         }
         self
     }
@@ -321,112 +316,6 @@ impl Problem {
         }
     }
 
-    /// X(g) for every sample; `last` says where to look first.
-    pub(crate) fn decide(
-        &self,
-        desired: &Array2<f64>,
-        last: Option<&Faces>,
-    ) -> Result<Decided, Error> {
-        let (decisions, faces) = self.sets.decide(&self.metric, desired, last)?;
-        Ok(Decided { decisions, faces })
-    }
-
-    /// Π(û − λα): the feasible responses nearest to what the coefficients stand for. A sample that
-    /// its limit explains has the decision itself, and a coefficient of exactly zero.
-    pub(crate) fn responses(
-        &self,
-        coefficients: ArrayView2<'_, f64>,
-    ) -> Result<Array2<f64>, Error> {
-        let ridge = self.ridge();
-        let mut points = Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
-            let decision = self.decisions[[j, i]];
-            let step = ridge * coefficients[[j, i]];
-            if self.is_negligible(j, i, step) { decision } else { decision - step }
-        });
-        self.sets.project_all(&mut points)?;
-        if !self.sets.is_separate() {
-            // A projection on general rows has rounding of its own.
-            for (i, mut x) in points.columns_mut().into_iter().enumerate() {
-                let u = self.decisions.column(i);
-                let steps = x.iter().zip(u).map(|(x, u)| x - u);
-                if steps.enumerate().all(|(j, step)| self.is_negligible(j, i, step)) {
-                    x.assign(&u);
-                }
-            }
-        }
-        Ok(points)
-    }
-
-    /// Whether a response `step` away from sample `i`'s decision is that decision up to rounding,
-    /// which counts where a limit holds it. Inside the limits a coefficient is as good as it is
-    /// small: with a tiny λ all of them stand for tiny steps.
-    fn is_negligible(&self, j: usize, i: usize, step: f64) -> bool {
-        let decision = self.decisions.column(i);
-        step.abs() <= ROUNDING * self.largest[j]
-            && self.sets.is_on_limit(j, i, decision, ROUNDING * self.largest[j])
-            // A decision that was kept beyond its limits, if by a last place, costs its distance
-            // over λ.
-            && (self.ridge() >= HARMLESS || self.sets.beyond(i, decision) == 0.0)
-    }
-
-    /// Coefficients whose effect on a response is rounding become zero, as those of
-    /// [`responses`](Self::responses) are.
-    pub(crate) fn without_rounding(&self, mut coefficients: Array2<f64>) -> Array2<f64> {
-        let ridge = self.ridge();
-        for ((j, i), a) in coefficients.indexed_iter_mut() {
-            if self.is_negligible(j, i, ridge * *a) {
-                *a = 0.0;
-            }
-        }
-        coefficients
-    }
-
-    /// α = (û − x)/λ.
-    pub fn coefficients(&self, responses: ArrayView2<'_, f64>) -> Array2<f64> {
-        (&*self.decisions - &responses) / self.ridge()
-    }
-
-    /// g = Kα, in a block with what the other samples add, by an exact product.
-    pub(crate) fn desired(
-        &self,
-        operator: &dyn KernelOperator,
-        coefficients: &Array2<f64>,
-    ) -> Result<Array2<f64>, Error> {
-        let mut desired = Array2::zeros(coefficients.dim());
-        operator.exact().apply(coefficients.view(), desired.view_mut())?;
-        if let Some(offset) = &self.offset {
-            desired += offset;
-        }
-        Ok(desired)
-    }
-
-    /// The point in the units of the data: without the factors √w that weighted problems are solved
-    /// with.
-    pub(crate) fn without_weights(&self, mut certified: Certified) -> Certified {
-        if let Some(roots) = &self.roots {
-            let scale = |array: &mut Array2<f64>, factor: &dyn Fn(f64) -> f64| {
-                for mut row in array.rows_mut() {
-                    row.iter_mut().zip(roots).for_each(|(v, root)| *v *= factor(*root));
-                }
-            };
-            scale(&mut certified.responses, &|root| 1.0 / root);
-            scale(&mut certified.desired, &|root| 1.0 / root);
-            scale(&mut certified.coefficients, &|root| root);
-        }
-        certified
-    }
-
-    /// What the samples' limits cost at the point: the multipliers [KIO 4] has for them, a sample's
-    /// own whatever its weight.
-    pub(crate) fn prices(&self, certified: &Certified) -> Result<Prices, Error> {
-        let mut prices = self.sets.prices(&self.metric, &certified.desired)?;
-        if let Some(roots) = &self.roots {
-            let samples = prices.samples.iter().map(|&i| roots[i as usize]);
-            prices.values.iter_mut().zip(samples).for_each(|(value, root)| *value /= root);
-        }
-        Ok(prices)
-    }
-
     /// mean ûᵀΘû.
     pub fn mean_square(&self) -> f64 {
         self.mean_square
@@ -445,73 +334,4 @@ pub(crate) fn slice(array: &Array2<f64>) -> &[f64] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::Kernel;
-    use crate::operator::{HostOperator, OperatorKind, Precision};
-    use proptest::prelude::*;
-
-    fn setup(n: usize, dim: usize, k: f64, seed: f64) -> (Problem, HostOperator) {
-        let wave = |rows, columns, phase: f64| {
-            Array2::from_shape_fn((rows, columns), |(i, j)| {
-                ((i * 5 + j * 11) as f64 * 0.77 + phase).sin()
-            })
-        };
-        let set = DecisionSet::bounds(dim, -0.5, 0.8).unwrap();
-        let decisions = wave(n, dim, seed).mapv(|u: f64| u.clamp(-0.5, 0.8));
-        let operator = HostOperator::new(
-            wave(n, 3, 2.0 * seed).view(),
-            Kernel::Rbf { gamma: 0.4 },
-            Precision::F64,
-            OperatorKind::Stored,
-        )
-        .unwrap();
-        (Problem::new(decisions.view(), set, k).unwrap(), operator)
-    }
-
-    proptest! {
-        /// Weak duality at any point, and the identity that makes the gap a sum of squares.
-        #[test]
-        fn the_gap_is_primal_minus_dual_and_never_negative(
-            n in 1_usize..40, dim in 1_usize..4, k in 1e-4..1.0_f64, seed in 0.0..6.0_f64
-        ) {
-            let (problem, operator) = setup(n, dim, k, seed);
-            let any = |(j, i)| (i as f64 * 1.3 + j as f64 + seed).cos();
-            let any = Array2::from_shape_fn((dim, n), any);
-            let responses = problem.responses(any.view()).unwrap();
-            let certified = problem.certify(&operator, responses).unwrap();
-            let c = certified.certificate;
-            prop_assert!(c.gap >= 0.0);
-            let scale = c.primal.abs().max(c.dual.abs()).max(c.objective.abs());
-            // The bounds are rounded up and down by what sums may be off.
-            let rounded = |c: Certificate| c.primal - c.dual - c.gap;
-            prop_assert!(rounded(c).abs() <= 1e-11 * scale, "{c:?}");
-            // The pair identity, at coefficients that are not those of the responses.
-            let other = any.mapv(|a: f64| 0.3 * a);
-            let pair = problem.certify_pair(&operator, other, &certified).unwrap();
-            let p = pair.certificate;
-            let scale = p.primal.abs().max(p.dual.abs()).max(p.objective.abs());
-            prop_assert!(p.gap >= 0.0);
-            prop_assert!(rounded(p).abs() <= 1e-11 * scale, "{p:?}");
-            prop_assert!((p.objective - c.objective).abs() <= 1e-12 * scale);
-            let decided = problem.decide(&certified.desired, None).unwrap().decisions;
-            let shares = problem.gap_shares(&certified.responses, &certified.desired, &decided);
-            let mean = shares.iter().sum::<f64>() / n as f64;
-            prop_assert!((mean + c.rounding - c.gap).abs() <= 2e-12 * c.gap.max(1e-300));
-            // What rounding may hide is counted, and little.
-            prop_assert!((0.0..1e-9 * scale).contains(&c.rounding), "{c:?}");
-        }
-    }
-
-    #[test]
-    fn refuses_a_regularization_that_is_not_positive() {
-        let set = DecisionSet::unbounded(1);
-        for k in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let decisions = Array2::zeros((2, 1));
-            assert!(matches!(
-                Problem::new(decisions.view(), set.clone(), k),
-                Err(Error::Setting { name: "regularization", .. })
-            ));
-        }
-    }
-}
+mod tests;

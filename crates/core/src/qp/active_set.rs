@@ -3,22 +3,19 @@
 //! Enters: a set, g, rows that were active before. Leaves: the solution with its working rows and
 //! multipliers.
 
+mod exchange;
+mod polish;
+
+pub(crate) use polish::residual;
+
 use super::dim::{Dim, Dynamic, Fixed, dot};
 use super::factor::Factor;
-use super::{Constraints, Metric, QpError, fallback, farkas};
+use super::{Constraints, Metric, QpError, fallback};
 
 /// How far a row may be exceeded, relative to the size of the point and of the row's limit. Less
 /// leaves problems unsolved whose rows are nearly dependent; [`ActiveSet::polish`] takes off what
 /// remains.
 const VIOLATION: f64 = 1e-13;
-
-/// Units in the last place, of a row's own terms, to which [`ActiveSet::polish`] meets it.
-const LAST_BITS: f64 = 4.0 * f64::EPSILON;
-/// Corrections of the working rows that it makes: each gains as many digits as the rows are well
-/// conditioned.
-const NUDGES: usize = 2;
-/// Passes over all rows that it makes at most.
-const POLISHES: usize = 8;
 
 /// [`VIOLATION`] after the interior-point method has been asked: better a point this close than
 /// none.
@@ -31,12 +28,6 @@ const DEPENDENT: f64 = 1e-12;
 /// The same for rows of a warm start: one that is doubtful is left out, to be added again if it is
 /// violated.
 const DEPENDENT_WARM: f64 = 1e-6;
-
-/// How far off a row that lies in the span of working rows may be, relative to what it is made of.
-const CONSISTENT: f64 = 1e-12;
-
-/// Share of a working row in the entering row, relative to the largest, that is rounding.
-const NO_SHARE: f64 = 1e-11;
 
 /// A final multiplier this negative, relative to the largest and to g, is zero; one below must
 /// leave.
@@ -182,87 +173,6 @@ impl ActiveSet {
     pub fn write_basis(&self, out: &mut [f64]) {
         let basis = self.factor.free_basis();
         out[..basis.len()].copy_from_slice(basis);
-    }
-
-    /// Moves the solution to where every row is met to a few units in the last place of its own
-    /// terms, `low` ≤ u ≤ `high` exactly: read off from the factor, all entries are rounded as the
-    /// largest of them is.
-    pub(crate) fn polish(&mut self, set: Constraints<'_>, low: &[f64], high: &[f64]) {
-        let n = self.metric.dim();
-        if self.factor.rank() > 0 {
-            for _ in 0..NUDGES {
-                self.shares.clear();
-                for &i in &self.working {
-                    let row = set.row(i as usize, n);
-                    self.shares.push(residual(row, &self.solution, set.limits[i as usize]));
-                }
-                self.factor.nudge(&mut self.shares, &mut self.solution);
-            }
-        }
-        let bounds = || low.iter().zip(high);
-        let keep = |u: &mut [f64]| {
-            u.iter_mut().zip(bounds()).for_each(|(u, (low, high))| *u = u.max(*low).min(*high));
-        };
-        keep(&mut self.solution);
-        // What is still beyond a row is rounding: taken off along it, by the entries that their own
-        // limits leave room.
-        for _ in 0..POLISHES {
-            let mut met = true;
-            for (r, &limit) in set.limits.iter().enumerate() {
-                let row = set.row(r, n);
-                let over = dot(row, &self.solution) - limit;
-                let over = if r < set.equalities { over } else { over.max(0.0) };
-                let terms = row.iter().zip(&self.solution).map(|(a, u)| (a * u).abs());
-                if over.abs() <= LAST_BITS * (terms.sum::<f64>() + limit.abs()) {
-                    continue;
-                }
-                met = false;
-                let room = |j: usize, u: f64| {
-                    let step = -over * row[j];
-                    if step > 0.0 { u < high[j] } else { u > low[j] }
-                };
-                let free = self.solution.iter().enumerate().filter(|(j, u)| room(*j, **u));
-                let square: f64 = free.map(|(j, _)| row[j] * row[j]).sum();
-                if square == 0.0 {
-                    continue;
-                }
-                for (j, u) in self.solution.iter_mut().enumerate() {
-                    if room(j, *u) {
-                        *u -= over / square * row[j];
-                    }
-                }
-                keep(&mut self.solution);
-            }
-            if met {
-                break;
-            }
-        }
-    }
-
-    /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven
-    /// from the multipliers: with s = 2(Θu − g) + Σ ν_i row_i, no more than Σ ν_i (limit_i − row_i
-    /// u) + ‖s‖²/4 for Θ ⪰ I. Rows from `general` on are limits of single entries, which are met
-    /// exactly or known to be met with room.
-    pub(crate) fn doubt(&self, set: Constraints<'_>, g: &[f64], general: usize) -> f64 {
-        let n = self.metric.dim();
-        let mut slope = vec![0.0; n];
-        self.metric.apply(&self.solution, &mut slope);
-        let mut size: f64 = slope.iter().zip(g).map(|(t, g)| t.abs() + g.abs()).sum();
-        slope.iter_mut().zip(g).for_each(|(s, g)| *s = 2.0 * (*s - g));
-        let length: f64 = self.solution.iter().map(|u| u.abs()).sum();
-        let mut slack = 0.0;
-        let units = (n + 4) as f64 * f64::EPSILON;
-        for (&at, nu) in self.working.iter().zip(&self.multipliers) {
-            let (row, limit) = (set.row(at as usize, n), set.limits[at as usize]);
-            slope.iter_mut().zip(row).for_each(|(s, a)| *s += nu * a);
-            size += nu.abs();
-            let slack_of = residual(row, &self.solution, limit).abs();
-            // The residual itself is right to twice the digits.
-            let unknown = if at as usize >= general { 0.0 } else { limit.abs() + length };
-            slack += nu.abs() * (slack_of * (1.0 + units) + units * f64::EPSILON * unknown);
-        }
-        let off = slope.iter().map(|s| s * s).sum::<f64>().sqrt() + units * size;
-        slack + off * off / 4.0
     }
 
     /// Whether the last solution was found with the help of the interior-point method.
@@ -435,93 +345,6 @@ impl ActiveSet {
         (at != usize::MAX).then_some(at)
     }
 
-    /// Makes an exceeded row a working row, letting go those whose multiplier reaches zero on the
-    /// way.
-    ///
-    /// With the multiplier t of the row as parameter, the others move as ν − t·shares and the row's
-    /// excess falls by t‖(Jᵀa)₂‖²/2.
-    #[inline(always)]
-    fn enter(&mut self, dim: impl Dim, set: Constraints<'_>, row: usize) -> Result<(), Stop> {
-        let limit = set.limits[row];
-        let mut free = self.factor.measure(dim, set.row(row, dim.get()));
-        let mut height = 0.0;
-        loop {
-            self.factor.shares_into(dim, &mut self.shares);
-            let full = if self.independent(dim, free) {
-                let level = self.factor.held_level() + self.factor.free_level(dim);
-                (2.0 * (level - limit) / free - height).max(0.0)
-            } else {
-                f64::INFINITY
-            };
-            let (step, leaving) = self.longest_step(full);
-            if step == f64::INFINITY {
-                return self.contradiction(dim, set, row);
-            }
-            for (nu, share) in self.multipliers.iter_mut().zip(&self.shares) {
-                *nu -= step * share;
-            }
-            height += step;
-            let Some(k) = leaving else {
-                self.factor.push(dim, free, limit);
-                self.working.push(row as u32);
-                self.multipliers.push(height);
-                return Ok(());
-            };
-            self.factor.remove(dim, k);
-            self.working.remove(k);
-            self.multipliers.remove(k);
-            free = self.factor.free_length(dim);
-        }
-    }
-
-    /// How far the entering multiplier may grow, up to `full`, before one of the others turns
-    /// negative, and which.
-    #[inline(always)]
-    fn longest_step(&self, full: f64) -> (f64, Option<usize>) {
-        let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        let rounding = NO_SHARE * largest;
-        let (mut step, mut leaving) = (full, None);
-        let rows = self.multipliers.iter().zip(&self.shares).enumerate().skip(self.held);
-        for (k, (nu, share)) in rows {
-            if *share > rounding && *nu < step * share {
-                (step, leaving) = (nu.max(0.0) / share, Some(k));
-            }
-        }
-        (step, leaving)
-    }
-
-    /// The row measured last is made of working rows (`shares`) and no exchange can help: it is met
-    /// by them, or there is no solution.
-    #[cold]
-    fn contradiction(
-        &mut self,
-        dim: impl Dim,
-        set: Constraints<'_>,
-        row: usize,
-    ) -> Result<(), Stop> {
-        let off = self.factor.held_level() - set.limits[row];
-        let sizes = self.working.iter().zip(&self.shares);
-        let size: f64 = sizes.map(|(i, share)| (share * set.limits[*i as usize]).abs()).sum();
-        if off.abs() <= CONSISTENT * (size + set.limits[row].abs()) {
-            self.settled.push(row as u32);
-            return Ok(());
-        }
-        let sign = off.signum();
-        let mut weights = vec![(row as u32, sign)];
-        let largest = self.shares.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        for (&i, share) in self.working.iter().zip(&self.shares) {
-            let weight = -sign * share;
-            let wrong_sign = i as usize >= set.equalities && weight < 0.0;
-            if share.abs() > NO_SHARE * largest && !wrong_sign {
-                weights.push((i, weight));
-            }
-        }
-        if farkas::proves_empty(set, dim.get(), &weights) {
-            return Err(Stop::Empty(weights.into_iter().map(|(i, _)| i).collect()));
-        }
-        Err(Stop::Stuck)
-    }
-
     /// Moves the point back to the working rows where rounding took it off them.
     #[cold]
     fn correct(&mut self, dim: impl Dim, set: Constraints<'_>) {
@@ -539,33 +362,6 @@ impl ActiveSet {
         let sum = self.solution.iter().sum::<f64>() + self.multipliers.iter().sum::<f64>();
         if sum.is_finite() { Ok(()) } else { Err(Stop::Stuck) }
     }
-}
-
-/// limit − row·u, as if computed with twice the digits: where rows are nearly dependent what is
-/// left of the sum is what counts.
-pub(crate) fn residual(row: &[f64], u: &[f64], limit: f64) -> f64 {
-    let (mut sum, mut rest) = (limit, 0.0);
-    for (a, u) in row.iter().zip(u) {
-        let (product, lost) = exact_product(-a, *u);
-        let next = sum + product;
-        let of_product = next - sum;
-        rest += (sum - (next - of_product)) + (product - of_product) + lost;
-        sum = next;
-    }
-    sum + rest
-}
-
-/// a·b and what its rounding lost (Dekker): without a fused multiplication in hardware that would
-/// take a hundred times as long.
-fn exact_product(a: f64, b: f64) -> (f64, f64) {
-    let halves = |x: f64| {
-        let scaled = 134_217_729.0 * x;
-        let high = scaled - (scaled - x);
-        (high, x - high)
-    };
-    let product = a * b;
-    let ((a1, a2), (b1, b2)) = (halves(a), halves(b));
-    (product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use argwhy_core::Constraints;
+use argwhy_core::dataset::{ConstraintArrays, Relation};
 use ndarray::{ArrayD, Axis, Dimension};
 
 use super::DataRequest;
@@ -28,34 +29,23 @@ pub(super) fn assemble(
     meter: &Meter,
 ) -> Result<Constraints, DataError> {
     let mut parts = Parts { path, tensors, kept, places: kept.places(), decision_dim };
-    for (file, equal) in [(&request.matrix, false), (&request.matrix_eq, true)] {
+    for (relation, file) in Relation::ALL.into_iter().zip([&request.matrix, &request.matrix_eq]) {
         if let Some(file) = file {
-            parts.share(SharedMatrix::load_within(file, equal, meter)?, equal)?;
+            parts.share(SharedMatrix::load_within(file, relation, meter)?, relation)?;
         }
     }
     if parts.tensors.is_empty() {
         return Err(DataError::ConstraintsAbsent { path: path.to_path_buf(), found: keys });
     }
-    let mut constraints = Constraints::new();
-    let built = |built: Result<Constraints, argwhy_core::Error>| {
-        built.map_err(|source| DataError::Constraints { path: path.to_path_buf(), source })
-    };
-    if let Some((matrix, bound)) = parts.rows("M", "W")? {
-        constraints = built(constraints.with_inequalities(matrix, bound))?;
-    }
-    if let Some((matrix, bound)) = parts.rows("M_eq", "W_eq")? {
-        constraints = built(constraints.with_equalities(matrix, bound))?;
-    }
-    if let Some(lower) = parts.side("lower")? {
-        constraints = built(constraints.with_lower(lower))?;
-    }
-    if let Some(upper) = parts.side("upper")? {
-        constraints = built(constraints.with_upper(upper))?;
-    }
-    Ok(constraints)
+    let (matrix, bound) = parts.rows(Relation::AtMost)?.unzip();
+    let (equal_matrix, equal_bound) = parts.rows(Relation::Equal)?.unzip();
+    let (lower, upper) = (parts.side("lower")?, parts.side("upper")?);
+    let arrays = ConstraintArrays { matrix, bound, equal_matrix, equal_bound, lower, upper };
+    Constraints::from_arrays(arrays)
+        .map_err(|source| DataError::Constraints { path: path.to_path_buf(), source })
 }
 
-/// M with W, or M_eq with W_eq.
+/// A matrix with its bound.
 type MatrixAndBound = (ArrayD<f64>, ArrayD<f64>);
 
 struct Parts<'a> {
@@ -76,8 +66,8 @@ impl Parts<'_> {
     }
 
     /// Adds a matrix of a file of its own, with its bound where the data has none.
-    fn share(&mut self, shared: SharedMatrix, equal: bool) -> Result<(), DataError> {
-        let (key, beside) = if equal { ("M_eq", "W_eq") } else { ("M", "W") };
+    fn share(&mut self, shared: SharedMatrix, relation: Relation) -> Result<(), DataError> {
+        let (key, beside) = (relation.matrix(), relation.bound());
         if self.tensors.iter().any(|tensor| tensor.key == key) {
             let (path, file) = (self.path.to_path_buf(), shared.path);
             return Err(DataError::MatrixTwice { path, file, key });
@@ -97,23 +87,10 @@ impl Parts<'_> {
     }
 
     /// A matrix with its bound.
-    fn rows(
-        &mut self,
-        matrix_key: &'static str,
-        bound_key: &'static str,
-    ) -> Result<Option<MatrixAndBound>, DataError> {
-        let (matrix, mut bound) = match (self.take(matrix_key), self.take(bound_key)) {
-            (None, None) => return Ok(None),
-            (Some(matrix), Some(bound)) => (matrix, bound),
-            (matrix, _) => {
-                let (has, lacks) = if matrix.is_some() {
-                    (matrix_key, bound_key)
-                } else {
-                    (bound_key, matrix_key)
-                };
-                return Err(DataError::Half { path: self.path.to_path_buf(), has, lacks });
-            }
-        };
+    fn rows(&mut self, relation: Relation) -> Result<Option<MatrixAndBound>, DataError> {
+        let pair = relation.pair(self.take(relation.matrix()), self.take(relation.bound()));
+        let pair = pair.map_err(|half| DataError::Half { path: self.path.to_path_buf(), half })?;
+        let Some((matrix, mut bound)) = pair else { return Ok(None) };
         let (n_samples, decision_dim) = (self.kept.len(), self.decision_dim);
         if !(2..=3).contains(&matrix.values.ndim()) {
             return Err(
@@ -132,16 +109,15 @@ impl Parts<'_> {
         if n_rows != n_bounds || n_rows == 0 {
             return Err(DataError::ConstraintRows {
                 path: self.path.to_path_buf(),
-                matrix: matrix_key,
+                matrix: relation.matrix(),
                 rows: n_rows,
-                bound: bound_key,
+                bound: relation.bound(),
                 bounds: n_bounds,
             });
         }
         matrix.check_samples(2, n_samples)?;
         bound.check_samples(1, n_samples)?;
         matrix.check_width(width, decision_dim)?;
-        let equal = matrix_key == "M_eq";
         let places = self.places.as_deref();
         matrix.check_values(
             places,
@@ -150,11 +126,10 @@ impl Parts<'_> {
         )?;
         bound.check_values(
             places,
-            |v| v.is_finite() || (!equal && v == f64::INFINITY),
-            if equal {
-                "an equality needs a finite number"
-            } else {
-                "a bound is a number, or inf for no limit"
+            |v| relation.allows(v),
+            match relation {
+                Relation::Equal => "an equality needs a finite number",
+                Relation::AtMost => "a bound is a number, or inf for no limit",
             },
         )?;
         Ok(Some((matrix.values, bound.values)))

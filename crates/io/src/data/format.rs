@@ -17,6 +17,21 @@ pub(super) enum Format {
     Folder,
 }
 
+/// Endings of files that can be read, and their formats.
+const ENDINGS: [(&str, Format); 6] = [
+    ("npz", Format::Npz),
+    ("npy", Format::Npy),
+    ("csv", Format::Csv),
+    ("tsv", Format::Tsv),
+    ("hdf5", Format::Hdf5),
+    ("h5", Format::Hdf5),
+];
+
+/// Endings of files that can be read, without their dots.
+pub fn data_endings() -> impl Iterator<Item = &'static str> {
+    ENDINGS.into_iter().map(|(ending, _)| ending)
+}
+
 const ZIP: &[u8] = b"PK\x03\x04";
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06";
 const NPY: &[u8] = b"\x93NUMPY";
@@ -35,15 +50,9 @@ pub(super) fn detect(path: &Path) -> Result<Format, DataError> {
         return Err(DataError::Empty { path: path.to_path_buf() });
     }
     let start = first_bytes(path)?;
-    let by_ending = ending(path).and_then(|ending| match ending.as_str() {
-        "npz" => Some(Format::Npz),
-        "npy" => Some(Format::Npy),
-        "csv" => Some(Format::Csv),
-        "tsv" => Some(Format::Tsv),
-        "hdf5" | "h5" => Some(Format::Hdf5),
-        _ => None,
-    });
-    let Some(format) = by_ending else {
+    let own = ending(path);
+    let known = ENDINGS.into_iter().find(|(ending, _)| own.as_deref() == Some(ending));
+    let Some((_, format)) = known else {
         return sniff(&start).ok_or_else(|| DataError::UnknownFormat {
             path: path.to_path_buf(),
             seen: in_words(&start),

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use argwhy_core::dataset::Relation;
 use ndarray::{Array1, Array2, Axis, Ix1, Ix2};
 
 use super::csv;
@@ -27,18 +28,22 @@ pub struct SharedMatrix {
 }
 
 impl SharedMatrix {
-    /// Reads `M` with `W`, or for `equal` `M_eq` with `W_eq`.
-    pub fn load(path: &Path, equal: bool) -> Result<Self, DataError> {
-        Self::load_within(path, equal, &Meter::default())
+    /// Reads `M` with `W`, or `M_eq` with `W_eq`.
+    pub fn load(path: &Path, relation: Relation) -> Result<Self, DataError> {
+        Self::load_within(path, relation, &Meter::default())
     }
 
-    pub(super) fn load_within(path: &Path, equal: bool, meter: &Meter) -> Result<Self, DataError> {
-        let (key, beside) = if equal { ("M_eq", "W_eq") } else { ("M", "W") };
+    pub(super) fn load_within(
+        path: &Path,
+        relation: Relation,
+        meter: &Meter,
+    ) -> Result<Self, DataError> {
+        let (key, beside) = (relation.matrix(), relation.bound());
         let (matrix, bound) = match format::detect(path)? {
             Format::Csv => csv::load_table(path, b',', (key, beside), meter)?,
             Format::Tsv => csv::load_table(path, b'\t', (key, beside), meter)?,
             Format::Npy => (from_npy(path, key, meter)?, None),
-            Format::Npz | Format::Hdf5 | Format::Folder => {
+            _ => {
                 return Err(DataError::Unsupported {
                     path: path.to_path_buf(),
                     detail: format!(

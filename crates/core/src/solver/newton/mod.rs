@@ -24,7 +24,6 @@ pub use settings::{NewtonSettings, bytes, coupled_bytes};
 use super::clock::Clock;
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
-use crate::decision_set::SampleSets;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Certified, Decided, Problem, Values};
@@ -213,14 +212,9 @@ impl Newton<'_> {
 
     /// Factors on λ for the first steps.
     fn easing(&self, start: &Point) -> &'static [f64] {
-        let SampleSets::Boxes(boxes) = self.problem.sets() else { return &[] };
-        let decisions = self.problem.decisions();
-        let on_limit = decisions
-            .indexed_iter()
-            .filter(|((j, i), u)| **u <= boxes.lower(*j, *i) || boxes.upper(*j, *i) <= **u)
-            .count() as f64;
+        let share = self.problem.sets().share_on_limits(self.problem.decisions());
         let from_nothing = start.coefficients.iter().all(|a| *a == 0.0);
-        if from_nothing && on_limit > SATURATED * decisions.len() as f64 { &EASING } else { &[] }
+        if from_nothing && share.is_some_and(|share| share > SATURATED) { &EASING } else { &[] }
     }
 
     fn effort(&self, clock: &Clock<'_>) -> Effort {

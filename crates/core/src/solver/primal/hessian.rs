@@ -6,10 +6,11 @@
 //! formed once. From there, from the last step or from zero, a block is reached by adding and
 //! taking away rows; the fewest win.
 
-use crate::decision_set::{Face, Faces, SampleSets};
+use crate::decision_set::{Face, Faces};
 use crate::error::Error;
 use crate::features::Design;
 use crate::linalg::dense::{cholesky, cholesky_on_all_cores, cholesky_solve};
+use crate::linalg::shifted::{Growth, cholesky_shifted};
 use crate::problem::Problem;
 use crate::qp::Metric;
 use ndarray::Array2;
@@ -37,15 +38,13 @@ enum From {
     Zero,
 }
 
-/// Times this the ridge grows where rounding has made the matrix indefinite.
-const MORE_RIDGE: f64 = 100.0;
-/// Share of the largest diagonal entry up to which it may grow.
-const MOST_RIDGE: f64 = 1e-3;
+/// How the ridge grows where rounding has made the matrix indefinite.
+const GROWTH: Growth = Growth { times: 100.0, least: f64::EPSILON, most: 1e-3 };
 
 impl Hessian {
     pub(super) fn new(design: &Design<'_>, problem: &Problem) -> Self {
         let (n, d) = (problem.decision_dim(), design.n_features());
-        let separate = matches!(problem.sets(), SampleSets::Boxes(_));
+        let separate = problem.sets().is_separate();
         let mut whole = [vec![0.0; d * d]];
         design.add_grams(&mut whole, |_, weights| weights[0] = 1.0);
         let [whole] = whole;
@@ -197,25 +196,17 @@ impl Hessian {
         fill: impl Fn(&mut [f64]),
     ) -> Result<(), Error> {
         let mut matrix = vec![0.0; size * size];
-        let mut ridge = self.ridge;
-        loop {
-            fill(&mut matrix);
-            let diagonal = matrix.iter_mut().step_by(size + 1);
-            let largest = diagonal.fold(0.0_f64, |m, entry| {
-                let value = *entry;
-                *entry += ridge;
-                m.max(value)
-            });
-            if cholesky(&mut matrix, size) {
-                cholesky_solve(&matrix, size, rhs);
-                return Ok(());
-            }
-            ridge = (ridge * MORE_RIDGE).max(largest * f64::EPSILON);
-            if ridge > MOST_RIDGE * largest || !largest.is_finite() {
-                let what = format!("a Newton system of {size} features cannot be factorised");
-                return Err(Error::Numerical { what });
-            }
+        let fill = |matrix: &mut [f64]| {
+            fill(matrix);
+            Ok::<(), Error>(())
+        };
+        let room = (&mut matrix[..], size);
+        if cholesky_shifted(room, self.ridge, GROWTH, cholesky, fill)?.is_none() {
+            let what = format!("a Newton system of {size} features cannot be factorised");
+            return Err(Error::Numerical { what });
         }
+        cholesky_solve(&matrix, size, rhs);
+        Ok(())
     }
 }
 

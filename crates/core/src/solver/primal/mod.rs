@@ -182,7 +182,7 @@ impl Primal<'_> {
             if certificate.relative_gap <= self.settings.tol {
                 // Steps carry g by updates; what is returned is recomputed from V.
                 point = self.at(point.weights)?;
-                if self.certificate(&point)?.0.relative_gap <= self.settings.tol {
+                if self.certificate(&point)?.relative_gap <= self.settings.tol {
                     break (Status::Solved, point);
                 }
             }
@@ -200,15 +200,14 @@ impl Primal<'_> {
             }
             point = self.step(point)?;
         };
-        let (certificate, relative_rounding) = self.certificate(&point)?;
+        let certificate = self.certificate(&point)?;
         // A point that was recomputed may have reached what its updates had not.
         let solved = certificate.relative_gap <= self.settings.tol;
         let status = if solved { Status::Solved } else { status };
         let Point { weights, desired, decided, .. } = point;
         let responses = decided.decisions;
         let coefficients = self.problem.coefficients(responses.view());
-        let certified =
-            Certified { responses, coefficients, desired, certificate, relative_rounding };
+        let certified = Certified { responses, coefficients, desired, certificate };
         let effort = Effort {
             iterations: self.iterations,
             kernel_products: 0,
@@ -240,20 +239,16 @@ impl Primal<'_> {
 
     /// The certificate as it looks on the way: without what rounding may hide.
     fn measure(&self, point: &Point) -> Result<Certificate, Error> {
-        Ok(self.certificate_with(point, &vec![0.0; self.problem.n_samples()])?.0)
+        self.certificate_with(point, &vec![0.0; self.problem.n_samples()])
     }
 
     /// The certificate, and the part of its relative gap that is a bound on rounding. Cost: a pass
     /// the first time.
-    fn certificate(&self, point: &Point) -> Result<(Certificate, f64), Error> {
+    fn certificate(&self, point: &Point) -> Result<Certificate, Error> {
         self.certificate_with(point, self.lengths.get_or_init(|| self.design.lengths()))
     }
 
-    fn certificate_with(
-        &self,
-        point: &Point,
-        lengths: &[f64],
-    ) -> Result<(Certificate, f64), Error> {
+    fn certificate_with(&self, point: &Point, lengths: &[f64]) -> Result<Certificate, Error> {
         let Point { weights, own, desired, decided } = point;
         let chain = self.design.chain();
         self.problem.certificate_of_weights((weights, own), desired, decided, (lengths, chain))

@@ -13,31 +13,25 @@
 //! = 2kΘ_x + B(x) ⪰ 0. The gap is a sum of nonnegative terms: that of the inner problem, k‖Θ −
 //! Θ_x‖² and Tr((Θ − I)P_x). Θ is known to √(gap/k).
 
+mod curvature;
+mod quadratic_model;
+
 use super::clock::Clock;
-use super::conjugate_gradient::System;
 use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, LearnedTheta, Outcome, Status};
 use crate::error::Error;
 use crate::operator::KernelOperator;
-use crate::problem::{
-    Certificate, Certified, Decided, Problem, ThetaBound, at_least_identity, square,
-};
+use crate::problem::{Certificate, Certified, Problem, ThetaBound, at_least_identity, square};
 use crate::qp::Metric;
-use ndarray::{Array1, Array2, Axis, s};
+use curvature::{Curvature, Tools};
+use ndarray::Array2;
+use quadratic_model::{ModelSteps, minimise};
 
 /// Largest decisions whose second derivative is formed; beyond, only products with it are.
 const FORMED: usize = 15;
 /// Vectors that one product with K takes while the second derivative is formed.
 const TOGETHER: usize = 96;
-/// Steps of the accelerated projected gradient method on the quadratic model, where a step is a
-/// product with a small matrix, and where it takes the solution of a system.
-const MODEL_STEPS: usize = 20_000;
-const COSTLY_MODEL_STEPS: usize = 60;
-/// Relative residual the systems of the second derivative are solved to.
-const CURVATURE_TOL: f64 = 1e-6;
-/// Products with K such a system may take.
-const CURVATURE_PRODUCTS: usize = 200;
 /// Share of the tolerance that the inner problem may use up.
 const INNER: f64 = 0.1;
 /// Relative gaps below this are beyond f64.
@@ -65,14 +59,9 @@ pub fn solve(
     // Unless Θ = I is the answer the dimensions are coupled from here on, whatever the sets are.
     let coupled = problem.clone().coupled();
     let solver = Learner { problem: &coupled, settings, seed, first_products: first.products };
-    let outcome = solver.run(operator, first, &mut clock)?;
-    match &outcome.theta {
-        Some(theta) => {
-            let metric = Metric::new(theta.theta_uu.view())?;
-            outcome.finished(&coupled.with_theta(metric))
-        }
-        None => outcome.finished(problem),
-    }
+    let (outcome, theta) = solver.run(operator, first, &mut clock)?;
+    let metric = Metric::new(theta.theta_uu.view())?;
+    Outcome { theta: Some(theta), ..outcome }.finished(&coupled.with_theta(metric))
 }
 
 /// Bytes that learning Θ takes beside what its inner problem does.
@@ -168,7 +157,7 @@ impl Learner<'_> {
         operator: &dyn KernelOperator,
         first: OuterPoint,
         clock: &mut Clock<'_>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Outcome, LearnedTheta), Error> {
         let (settings, problem) = (self.settings, self.problem);
         let (mut iterations, mut products, mut rescued) = (0, self.first_products, first.rescued);
         let mut best = first;
@@ -234,7 +223,7 @@ impl Learner<'_> {
         };
         let theta = LearnedTheta { theta_uu: best.theta, multiplier: best.bound.multiplier };
         let certified = Certified { certificate, ..best.inner };
-        Ok(Outcome { theta: Some(theta), ..Outcome::new(certified, status, effort) })
+        Ok((Outcome::new(certified, status, effort), theta))
     }
 
     fn tell(
@@ -273,9 +262,9 @@ impl Learner<'_> {
             let Some(formed) = curvature.form(&at.inner.responses, &tools, clock)? else {
                 return Ok((None, curvature.products));
             };
-            minimise(&at.theta, &gradient, MODEL_STEPS, |v| Ok(Some(formed.times(v))))?
+            minimise(&at.theta, &gradient, ModelSteps::CHEAP, |v| Ok(Some(formed.times(v))))?
         } else {
-            minimise(&at.theta, &gradient, COSTLY_MODEL_STEPS, |v| {
+            minimise(&at.theta, &gradient, ModelSteps::COSTLY, |v| {
                 let images =
                     curvature.times(&at.inner.responses, std::slice::from_ref(v), &tools, clock)?;
                 Ok(images.map(|mut images| images.remove(0)))
@@ -309,163 +298,4 @@ impl Learner<'_> {
         }
         Ok((None, products))
     }
-}
-
-/// What systems are solved with.
-struct Tools<'a, 'b> {
-    parts: &'a mut Assembled<'b>,
-    own: NewtonSettings,
-}
-
-/// ∇²Φ at a point.
-struct Curvature<'a> {
-    problem: &'a Problem,
-    decided: &'a Decided,
-    products: usize,
-}
-
-/// ∇²Φ as a matrix over the entries i ≥ j of a symmetric matrix, those off the diagonal times √2.
-struct Formed {
-    matrix: Array2<f64>,
-    n: usize,
-}
-
-fn pairs(n: usize) -> Vec<(usize, usize)> {
-    (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).collect()
-}
-
-/// A symmetric matrix as a vector with the same inner products.
-fn pack(a: &Array2<f64>) -> Array1<f64> {
-    let entry =
-        |(i, j): (usize, usize)| if i == j { a[[i, j]] } else { a[[i, j]] * 2.0_f64.sqrt() };
-    pairs(a.nrows()).into_iter().map(entry).collect()
-}
-
-fn unpack(v: &Array1<f64>, n: usize) -> Array2<f64> {
-    let mut a = Array2::zeros((n, n));
-    for ((i, j), v) in pairs(n).into_iter().zip(v) {
-        let value = if i == j { *v } else { v / 2.0_f64.sqrt() };
-        a[[i, j]] = value;
-        a[[j, i]] = value;
-    }
-    a
-}
-
-impl Formed {
-    fn times(&self, v: &Array2<f64>) -> Array2<f64> {
-        unpack(&self.matrix.dot(&pack(v)), self.n)
-    }
-}
-
-impl Curvature<'_> {
-    /// ∇²Φ[Ξ] for several Ξ; none where it was interrupted.
-    fn times(
-        &mut self,
-        x: &Array2<f64>,
-        directions: &[Array2<f64>],
-        tools: &Tools<'_, '_>,
-        clock: &mut Clock<'_>,
-    ) -> Result<Option<Vec<Array2<f64>>>, Error> {
-        let (problem, faces) = (self.problem, &self.decided.faces);
-        let (n, n_samples) = x.dim();
-        let systems: Vec<usize> = (0..directions.len()).collect();
-        let mut rhs = Array2::zeros((directions.len() * n, n_samples));
-        for (mut part, xi) in rhs.axis_chunks_iter_mut(Axis(0), n).zip(directions) {
-            part.assign(&xi.dot(x));
-        }
-        faces.reduce(&systems, &mut rhs);
-        let ridge = problem.ridge();
-        let system = System {
-            operator: tools.parts.operator,
-            preconditioner: &*tools.parts.preconditioner,
-            faces,
-            ridge,
-            decision_dim: n,
-        };
-        let targets: Vec<f64> = system.norms(&rhs).iter().map(|b| CURVATURE_TOL * b).collect();
-        let solution = system.solve(rhs, &targets, CURVATURE_PRODUCTS, clock)?;
-        self.products += solution.products;
-        if !solution.finished {
-            return Ok(None);
-        }
-        let images = directions.iter().enumerate().map(|(at, xi)| {
-            let q = solution.direction.slice(s![at * n..(at + 1) * n, ..]);
-            // −ẋ/λ = Rq.
-            let cross = q.dot(&x.t()) * (ridge / problem.total());
-            xi * (2.0 * problem.regularization()) + &cross + cross.t()
-        });
-        Ok(Some(images.collect()))
-    }
-
-    fn form(
-        &mut self,
-        x: &Array2<f64>,
-        tools: &Tools<'_, '_>,
-        clock: &mut Clock<'_>,
-    ) -> Result<Option<Formed>, Error> {
-        let n = x.nrows();
-        let size = n * (n + 1) / 2;
-        let basis: Vec<Array2<f64>> = (0..size)
-            .map(|at| {
-                let mut unit = Array1::zeros(size);
-                unit[at] = 1.0;
-                unpack(&unit, n)
-            })
-            .collect();
-        let mut matrix = Array2::zeros((size, size));
-        for (group, part) in basis.chunks((TOGETHER / n).max(1)).enumerate() {
-            let Some(images) = self.times(x, part, tools, clock)? else { return Ok(None) };
-            for (at, image) in images.iter().enumerate() {
-                let column = group * (TOGETHER / n).max(1) + at;
-                matrix.column_mut(column).assign(&pack(image));
-            }
-        }
-        let matrix = (&matrix + &matrix.t()) / 2.0;
-        Ok(Some(Formed { matrix, n }))
-    }
-}
-
-/// argmin over T ⪰ I of ⟨∇, T − Θ⟩ + ½⟨T − Θ, ∇²(T − Θ)⟩, by accelerated projected gradients with
-/// restarts. `curvature` multiplies with ∇²; none of it where it was interrupted.
-fn minimise(
-    theta: &Array2<f64>,
-    gradient: &Array2<f64>,
-    max_steps: usize,
-    mut curvature: impl FnMut(&Array2<f64>) -> Result<Option<Array2<f64>>, Error>,
-) -> Result<Option<Array2<f64>>, Error> {
-    let n = theta.nrows();
-    // The largest eigenvalue of ∇², by the power method.
-    let mut v = Array2::from_shape_fn((n, n), |(i, j)| {
-        f64::from(u8::from(i == j)) + 0.1 * ((i + j) as f64).sin()
-    });
-    let mut largest = 0.0_f64;
-    for _ in 0..if max_steps == MODEL_STEPS { 50 } else { 6 } {
-        v /= square(&v).sqrt();
-        let Some(image) = curvature(&v)? else { return Ok(None) };
-        largest = largest.max(square(&image).sqrt());
-        v = image;
-    }
-    if largest == 0.0 || !largest.is_finite() {
-        return Ok(Some(theta.clone()));
-    }
-    let step = 1.0 / (1.05 * largest);
-    let (mut t, mut y, mut momentum) = (theta.clone(), theta.clone(), 1.0_f64);
-    for _ in 0..max_steps {
-        let Some(image) = curvature(&(&y - theta))? else { return Ok(None) };
-        let next = at_least_identity(&(&y - &((gradient + &image) * step)))?;
-        let change = &next - &t;
-        // A step uphill from where the momentum has led: start it anew.
-        if ((&y - &next) * &change).sum() > 0.0 {
-            momentum = 1.0;
-        }
-        let following = f64::midpoint(1.0, (1.0 + 4.0 * momentum * momentum).sqrt());
-        y = &next + &(&change * ((momentum - 1.0) / following));
-        momentum = following;
-        let small = square(&change).sqrt() <= 1e-13 * square(&next).sqrt();
-        t = next;
-        if small {
-            break;
-        }
-    }
-    Ok(Some(t))
 }
