@@ -87,7 +87,8 @@ fn failed(error: &CudaError) -> Error {
 pub struct Examined {
     /// What it is, in a sentence.
     pub what: String,
-    /// The largest difference of a product while iterating, and of an exact one, from this machine's.
+    /// The largest difference of a product while iterating, and of an exact one, from this
+    /// machine's.
     pub off: [f64; 2],
 }
 

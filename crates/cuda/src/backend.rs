@@ -16,8 +16,8 @@ use ndarray::ArrayView2;
 
 /// Share of the free memory that is used where nothing else is said: the driver needs some itself.
 const SHARE: f64 = 0.9;
-/// Multiply-adds a second and multiprocessor in a working product, counted without symmetry: half of
-/// what an H200 was measured at (ADR 0016), for older GPUs.
+/// Multiply-adds a second and multiprocessor in a working product, counted without symmetry: half
+/// of what an H200 was measured at (ADR 0016), for older GPUs.
 const RATE: f64 = 3.5e11;
 /// Bytes of this process that the driver and the kernels it compiles take, about.
 const DRIVER_BYTES: u64 = 512 << 20;

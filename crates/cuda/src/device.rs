@@ -73,8 +73,8 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// GPU number `ordinal`, from 0, in the driver's order. Opened once a process: fits one after the
-    /// other share it and its loaded programs.
+    /// GPU number `ordinal`, from 0, in the driver's order. Opened once a process: fits one after
+    /// the other share it and its loaded programs.
     pub fn new(ordinal: usize) -> Result<Self, Error> {
         static OPEN: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -159,8 +159,8 @@ impl Pairs {
 }
 
 impl Exact<'_> {
-    /// κ(rows, samples)·v: v has a row for each of these samples, the result one for each of `rows`,
-    /// which may be the same.
+    /// κ(rows, samples)·v: v has a row for each of these samples, the result one for each of
+    /// `rows`, which may be the same.
     pub(crate) fn product(&self, rows: &Exact<'_>, v: &Columns) -> Result<Columns, Error> {
         let mut out = Columns::zeros(self.device, rows.n_samples, v.n_columns)?;
         if self.recipe.terms.is_empty() {
@@ -255,8 +255,8 @@ impl Exact<'_> {
         Ok(())
     }
 
-    /// Shared memory of a block: two stages of features, V of both sides, the sums of eight warps, and
-    /// those of a group.
+    /// Shared memory of a block: two stages of features, V of both sides, the sums of eight warps,
+    /// and those of a group.
     fn pair_shared_bytes(&self, width: usize) -> usize {
         let stages = 2 * (TENSOR_ROWS + TENSOR_COLUMNS) * (TENSOR_CHUNK + 4);
         let each = 9 * TENSOR_COLUMNS + TENSOR_ROWS + GROUP;
@@ -416,8 +416,9 @@ impl Exact<'_> {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are those of the kernel, a null pointer standing for no columns; rows
-        // and columns are below n_samples (callers check it), and `out` has a row of `pitch` for each.
+        // SAFETY: the arguments are those of the kernel, a null pointer standing for no columns;
+        // rows and columns are below n_samples (callers check it), and `out` has a row of `pitch`
+        // for each.
         unsafe { launch.launch(grid) }.map_err(computing)?;
         Ok(())
     }

@@ -191,8 +191,8 @@ impl Products {
         self.exact().product(&self.exact(), v)
     }
 
-    /// v·K for vectors as rows, as the operators of argwhy-core have them; in f64 where no precision
-    /// is given.
+    /// v·K for vectors as rows, as the operators of argwhy-core have them; in f64 where no
+    /// precision is given.
     pub fn apply_rows(
         &self,
         v: ArrayView2<'_, f64>,

@@ -5,7 +5,8 @@
 //! the host, whose lemmas hold here too. With u = 2⁻⁵³, d features, c = z − mean and h = γ‖c‖² (for
 //! rbf times log₂ e):
 //!
-//! * γ‖a − b‖² as γ(‖a‖² + ‖b‖² − 2aᵀb) of rounded centred features is off by (2d + 30)u(h_a + h_b):
+//! * γ‖a − b‖² as γ(‖a‖² + ‖b‖² − 2aᵀb) of rounded centred features is off by (2d + 30)u(h_a +
+//!   h_b):
 //!   d roundings in each sum, whatever their order, and a few around them. With κ' at most `slope`,
 //!   (h_a + h_b)κ' ≤ 5 slope √((1 + h_a)(1 + h_b)).
 //! * By differences it is off by (d + 16)u of itself, and |x|κ'(x) is below 0.37 whatever x.
@@ -55,8 +56,8 @@ struct Norms {
 }
 
 impl Rounded {
-    /// `features`: as the recipe scaled them. Products from inner products where values are then off
-    /// by no more than `accuracy` on average, else by differences.
+    /// `features`: as the recipe scaled them. Products from inner products where values are then
+    /// off by no more than `accuracy` on average, else by differences.
     pub(crate) fn new(recipe: &Recipe, features: ArrayView2<'_, f64>, accuracy: f64) -> Self {
         let means = features.mean_axis(Axis(0)).unwrap_or_default();
         let norms: Vec<Norms> = features

@@ -90,8 +90,8 @@ pub trait KernelOperator: Send + Sync {
     /// The matrix of the listed samples alone, held as was planned when this one was made.
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;
 
-    /// Room on the operator's own machine for a low-rank factor of up to `max_rank` rows of K, or of
-    /// diag(roots)·K·diag(roots), with systems of `decision_dim` dimensions; none where the host
+    /// Room on the operator's own machine for a low-rank factor of up to `max_rank` rows of K, or
+    /// of diag(roots)·K·diag(roots), with systems of `decision_dim` dimensions; none where the host
     /// keeps it.
     fn remote_factor(
         &self,
