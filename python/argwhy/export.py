@@ -152,6 +152,8 @@ def _kernel(graph: _Graph, kernel: dict[str, Any], z: str, support: FloatArray) 
         return _kernel(graph, kernel["kernel"], graph.node("Div", [z, graph.constant(scales)]), support / scales)
     if kind == "linear":
         return _inner(graph, z, support)
+    if kind == "constant":
+        return graph.node("Add", [_inner(graph, z, 0.0 * support), graph.constant(1.0)])
     if kind == "polynomial":
         scaled = graph.node("Mul", [_inner(graph, z, support), graph.constant(kernel["gamma"])])
         shifted = graph.node("Add", [scaled, graph.constant(kernel["offset"])])

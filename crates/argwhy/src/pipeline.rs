@@ -6,7 +6,7 @@ use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage};
+use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -96,7 +96,7 @@ impl Pipeline {
     ) -> Result<(Arc<dyn Backend>, Plan), Error> {
         let settings = &self.settings;
         let plan = |backend: Arc<dyn Backend>| {
-            let plan = Plan::new(settings, sizes, backend.as_ref())?;
+            let plan = Plan::new(settings, sizes, &WithTrends(backend.as_ref()))?;
             Ok((backend, plan))
         };
         if let Some(backend) = &self.backend {
@@ -258,7 +258,7 @@ impl Pipeline {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
         let (backend, mut plan) = self.planned(sizes, progress)?;
-        let backend = backend.as_ref();
+        let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
