@@ -84,6 +84,10 @@ class KernelInverseOptimizer(Parametrised):
     precision, operator:
         Of kernel values while iterating ("f32" or "f64"), and how they are kept ("stored",
         "compact", "tiled", "auto").
+    device, device_memory:
+        Where kernel values are computed: "cpu", "cuda" or "cuda:N" (an NVIDIA GPU), or "auto": on a
+        GPU where there is one and from 10,000 samples on; and the memory of it that may be used.
+        With "cuda" batches are predicted there too.
     seed:
         Of everything random.
     verbose:
@@ -137,6 +141,8 @@ class KernelInverseOptimizer(Parametrised):
         threads: int | None = _DEFAULT["threads"],
         precision: str = _DEFAULT["precision"],
         operator: str = _DEFAULT["operator"],
+        device: str = _DEFAULT["device"],
+        device_memory: str | int | None = _DEFAULT["device_memory"],
         seed: int = _DEFAULT["seed"],
         verbose: int = 0,
         callback: Callback | None = None,
@@ -171,6 +177,8 @@ class KernelInverseOptimizer(Parametrised):
         self.threads = threads
         self.precision = precision
         self.operator = operator
+        self.device = device
+        self.device_memory = device_memory
         self.seed = seed
         self.verbose = verbose
         self.callback = callback

@@ -58,8 +58,8 @@ pub fn fit(
     let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
     let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
     let unsaid = settings.limits_unsaid(data.constraints().is_some());
-    let note = unsaid.then(|| UNBOUNDED.to_owned());
-    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, note))?;
+    let notes = unsaid.then(|| UNBOUNDED.to_owned()).into_iter().collect();
+    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, notes))?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
     // say.
     let ((fit, steps), interruption) = match (solved, interruption) {
@@ -115,12 +115,12 @@ fn run(
     pipeline: Pipeline,
     data: Dataset,
     ranges: Vec<Range<usize>>,
-    (follow, note): (Option<&Bound<'_, PyAny>>, Option<String>),
+    (follow, notes): (Option<&Bound<'_, PyAny>>, Vec<String>),
 ) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel();
-    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, note, history: Vec::new() };
+    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, notes, history: Vec::new() };
     let (listened, unheard) =
         if follow.is_some() { (Some(sender), None) } else { (None, Some(sender)) };
     solver.caller = listened.map(|sender| (sender, wait));

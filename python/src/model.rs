@@ -13,7 +13,7 @@ use argwhy::core::model::{Model as Core, Support};
 use argwhy::core::predict::Scratch;
 use argwhy::io::{StoredModel, decode_model, encode_model, save_model};
 use argwhy::sources::{from_stored, to_stored};
-use argwhy::{DataSources, FitSettings, Predictor};
+use argwhy::{DataSources, FitSettings, Predictor, device};
 use ndarray::Array2;
 use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyRuntimeError;
@@ -61,6 +61,9 @@ impl Model {
         let made = pool(self.settings.threads)?
             .install(|| Predictor::new(&self.core))
             .map_err(exception)?;
+        // A model decides wherever it is loaded, GPU or not.
+        let batches = device::batches(self.settings.device, &self.core).unwrap_or_default();
+        let made = made.with_batches(batches);
         Ok(self.predictor.get_or_init(|| made))
     }
 

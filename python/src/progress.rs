@@ -86,7 +86,7 @@ pub struct Follow {
     /// To the caller, and its word to go on; none where nobody listens.
     pub caller: Option<(Sender<Message>, Receiver<()>)>,
     /// What else is worth saying before the solver starts.
-    pub note: Option<String>,
+    pub notes: Vec<String>,
     /// Every step.
     pub history: Vec<Step>,
 }
@@ -113,10 +113,14 @@ impl Observer for Follow {
 }
 
 impl Progress for Follow {
+    fn on_note(&mut self, note: &str) {
+        self.notes.push(format!("note: {note}"));
+    }
+
     fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
         if let Some((sender, _)) = &self.caller {
             let mut lines = vec![plan.summary()];
-            lines.extend(self.note.clone());
+            lines.extend(self.notes.clone());
             if outside.beyond > 0 {
                 lines.push(format!("note: {} decisions lie outside their limits", outside.beyond));
             }

@@ -5,7 +5,7 @@
 //! a setting that is not mentioned.
 
 use argwhy::FitSettings;
-use argwhy::settings::{Numbers, Table, TableError, Value};
+use argwhy::settings::{MemorySize, Numbers, Table, TableError, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -48,14 +48,22 @@ pub fn parameters<'py>(py: Python<'py>, settings: &FitSettings) -> PyResult<Boun
         let value = match (list, name.as_str()) {
             (Some(Numbers(numbers)), _) => PyTuple::new(py, numbers)?.into_any(),
             // Written out only where that loses nothing.
-            (None, "memory") if settings.memory.to_string().parse() == Ok(settings.memory) => {
-                settings.memory.to_string().into_bound_py_any(py)?
+            (None, "memory") if in_words(settings.memory).is_some() => {
+                in_words(settings.memory).into_bound_py_any(py)?
+            }
+            (None, "device-memory") if settings.device_memory.and_then(in_words).is_some() => {
+                settings.device_memory.and_then(in_words).into_bound_py_any(py)?
             }
             _ => python_value(py, value)?,
         };
         out.set_item(name.replace('-', "_"), value)?;
     }
     Ok(out)
+}
+
+fn in_words(memory: MemorySize) -> Option<String> {
+    let text = memory.to_string();
+    (text.parse() == Ok(memory)).then_some(text)
 }
 
 fn python_value<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound<'py, PyAny>> {

@@ -114,6 +114,8 @@ WRONG = [
     ("infeasible", "ignore"),
     ("clip", 0.0),
     ("seed", -1),
+    ("device", "gpu"),
+    ("device", "cuda:99"),
 ]
 
 

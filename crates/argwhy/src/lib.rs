@@ -27,6 +27,7 @@
 //! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
 //! [`argwhy_core`], layer by layer.
 
+pub mod device;
 pub mod error;
 pub mod machine;
 pub mod pipeline;

@@ -1,9 +1,10 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
+use crate::device;
 use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
-use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
+use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
 use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
@@ -26,7 +27,8 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     settings: FitSettings,
-    backend: Arc<dyn Backend>,
+    /// In place of the one that the settings choose.
+    backend: Option<Arc<dyn Backend>>,
 }
 
 /// A fitted model and how it came about.
@@ -52,6 +54,9 @@ pub struct Fit {
 pub trait Progress: Observer {
     /// What the fit will take, before it starts.
     fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
+
+    /// Something to know about the fit, before the plan.
+    fn on_note(&mut self, _note: &str) {}
 }
 
 /// Follows nothing.
@@ -67,13 +72,13 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings, backend: Arc::new(Host) })
+        Ok(Self { settings, backend: None })
     }
 
-    /// The same with kernel values on another machine than this one.
+    /// The same with kernel values on a machine of one's own, whatever the settings say.
     #[must_use]
     pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
-        self.backend = backend;
+        self.backend = Some(backend);
         self
     }
 
@@ -82,9 +87,35 @@ impl Pipeline {
         &self.settings
     }
 
-    /// Where its kernel values are.
-    pub fn backend(&self) -> &dyn Backend {
-        self.backend.as_ref()
+    /// Where a fit of this size runs and what it will take, having said why where that is not where
+    /// it was to.
+    pub(crate) fn planned(
+        &self,
+        sizes: Sizes,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<(Arc<dyn Backend>, Plan), Error> {
+        let settings = &self.settings;
+        let plan = |backend: Arc<dyn Backend>| {
+            let plan = Plan::new(settings, sizes, &WithTrends(backend.as_ref()))?;
+            Ok((backend, plan))
+        };
+        if let Some(backend) = &self.backend {
+            return plan(Arc::clone(backend));
+        }
+        let chosen = device::choose(settings, sizes)?;
+        if let Some(note) = &chosen.note {
+            progress.on_note(note);
+        }
+        match plan(chosen.backend) {
+            // The driver of a GPU takes memory of this process too, which a tight limit has no room
+            // for.
+            Err(Error::Core(argwhy_core::Error::Memory { .. }))
+                if settings.device == DeviceChoice::Auto =>
+            {
+                plan(Arc::new(Host))
+            }
+            planned => planned,
+        }
     }
 
     /// Fits on all rows.
@@ -142,12 +173,12 @@ impl Pipeline {
                 }));
             }
         }
-        let of_one = Self::new(FitSettings {
+        let mut of_one = Self::new(FitSettings {
             // What a path holds on to must do for the smallest of them.
             regularization: path.iter().copied().fold(f64::INFINITY, f64::min),
             ..self.settings.clone()
-        })?
-        .with_backend(Arc::clone(&self.backend));
+        })?;
+        of_one.backend.clone_from(&self.backend);
         let settings = &of_one.settings;
         if settings.primal
             || settings.solver != SolverKind::Newton
@@ -226,8 +257,8 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let backend = &WithTrends(self.backend.as_ref());
-        let mut plan = Plan::new(settings, sizes, backend)?;
+        let (backend, mut plan) = self.planned(sizes, progress)?;
+        let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;

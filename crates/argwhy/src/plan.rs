@@ -92,6 +92,12 @@ pub struct KernelPlan {
     /// The least limit that would not make it slow; none where this one does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_bytes: Option<u64>,
+    /// The machine that multiplies, where it is not this one's cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<&'static str>,
+    /// Whether that machine keeps the preconditioner too.
+    #[serde(skip)]
+    pub remote_factor: bool,
 }
 
 impl KernelPlan {
@@ -141,10 +147,11 @@ impl KernelPlan {
             Precision::F32 => "f32",
             Precision::F64 => "f64",
         };
+        let place = self.device.map_or(String::new(), |device| format!(" on {device}"));
         match self.operator {
-            OperatorKind::Stored => format!("kernel stored in {precision}"),
-            OperatorKind::Compact => "kernel stored in 16 bits".to_owned(),
-            OperatorKind::Tiled => format!("kernel recomputed in {precision}"),
+            OperatorKind::Stored => format!("kernel stored in {precision}{place}"),
+            OperatorKind::Compact => format!("kernel stored in 16 bits{place}"),
+            OperatorKind::Tiled => format!("kernel recomputed in {precision}{place}"),
         }
     }
 

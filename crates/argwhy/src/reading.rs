@@ -4,10 +4,9 @@
 //! refused before any number is read; otherwise reading itself may take what the limit leaves.
 
 use crate::error::Error;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, Silent};
 use crate::plan::{Plan, Sizes, process_bytes};
 use crate::settings::{FitSettings, ThetaChoice};
-use argwhy_core::backend::WithTrends;
 use argwhy_io::{Budget, DataRequest, Loaded, RowRanges, Survey, load_if};
 use std::path::Path;
 
@@ -26,13 +25,13 @@ impl Pipeline {
         load_if(path, &request, |survey| {
             let Some(sizes) = foreseen(survey, &request, settings, rows) else { return Ok(()) };
             let plan = if settings.primal {
-                Plan::primal(settings, sizes)
+                Plan::primal(settings, sizes).map_err(Error::Core)
             } else {
-                Plan::new(settings, sizes, &WithTrends(self.backend()))
+                self.planned(sizes, &mut Silent).map(|(_, plan)| plan)
             };
             match plan {
                 // What else is wrong is told once the data is known.
-                Err(refusal @ argwhy_core::Error::Memory { .. }) => Err(Error::Core(refusal)),
+                Err(refusal @ Error::Core(argwhy_core::Error::Memory { .. })) => Err(refusal),
                 _ => Ok(()),
             }
         })

@@ -13,7 +13,7 @@ pub use kernel::{
     DEFAULT_DEGREE, DEFAULT_OFFSET, KernelChoice, KernelExpression, KernelKind, Parameters,
 };
 pub use table::{LeftOut, Table, TableError, Value, merge, read_table, value_of};
-pub use values::{Block, Gamma, MemorySize, Numbers};
+pub use values::{Block, DeviceChoice, Gamma, MemorySize, Numbers};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
 use argwhy_core::features::{Expansion, FeatureSettings, Normalization};
@@ -93,6 +93,10 @@ pub struct FitSettings {
     pub precision: Precision,
     /// Whether kernel values are kept.
     pub operator: OperatorChoice,
+    /// Where kernel values are computed.
+    pub device: DeviceChoice,
+    /// Memory of a GPU that may be used; none means most of what is free there.
+    pub device_memory: Option<MemorySize>,
     /// Seed of everything random.
     #[serde(deserialize_with = "values::whole_number")]
     pub seed: u64,
@@ -133,6 +137,8 @@ impl Default for FitSettings {
             threads: None,
             precision: Precision::default(),
             operator: OperatorChoice::default(),
+            device: DeviceChoice::default(),
+            device_memory: None,
             seed: 0,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
-use argwhy::settings::{Block, MemorySize, Numbers};
+use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -220,13 +220,17 @@ pub struct PredictArgs {
     pub decisions: Option<String>,
     #[command(flatten)]
     pub sets: SetOptions,
+    /// Where decisions are computed: cpu, or cuda (cuda:N), an NVIDIA GPU, for many at once. On the
+    /// CPU a decision has the same bits alone and in any batch, so auto means cpu here
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceChoice,
     /// Also write the prices of the limits that hold a decision (.csv or .npz): what one more unit
     /// of that limit would be worth to the expert. With --jsonl they are part of each answer
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
     /// [[..]], "W": [..], "M_eq", "W_eq", "lower", "upper", where null means no limit
-    #[arg(long, conflicts_with_all = ["signals", "decisions", "threads"])]
+    #[arg(long, conflicts_with_all = ["signals", "decisions", "threads", "device"])]
     pub jsonl: bool,
     /// Say nothing on stderr but errors
     #[arg(short, long)]

@@ -125,7 +125,7 @@ const SSO: [Flag; 4] = [
     ),
 ];
 
-const MACHINE: [Flag; 5] = [
+const MACHINE: [Flag; 7] = [
     flag("memory", "2GiB", "Memory the whole process may take"),
     flag("threads", "N", "Threads; one a core if not given. The result does not depend on it"),
     flag(
@@ -139,6 +139,17 @@ const MACHINE: [Flag; 5] = [
         "OPERATOR",
         "Kernel values: stored, compact (stored in 16 bits, corrected with exact ones), tiled \
          (recomputed, little memory) or auto, the first of these that fits",
+    ),
+    flag(
+        "device",
+        "DEVICE",
+        "Where kernel values are computed: cpu, cuda (or cuda:N, the GPU of that number), or auto: \
+         on a GPU where there is one and from 10,000 samples on",
+    ),
+    flag(
+        "device-memory",
+        "16GiB",
+        "Memory of the GPU that may be used; most of what is free there if not given",
     ),
     flag("seed", "N", "Seed of everything random"),
 ];

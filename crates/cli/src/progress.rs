@@ -114,6 +114,10 @@ impl Observer for Follow {
 }
 
 impl Progress for Follow {
+    fn on_note(&mut self, note: &str) {
+        self.note(note);
+    }
+
     fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
         say(self.quiet, format_args!("{}", plan.summary()));
         for note in &self.notes {

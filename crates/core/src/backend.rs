@@ -44,7 +44,7 @@ impl Storage {
 /// its name.
 pub trait Backend: Debug + Send + Sync {
     /// As messages name it.
-    fn name(&self) -> &str;
+    fn name(&self) -> &'static str;
 
     /// Whether it can hold the matrix of `n_samples` like this: it has the kernel, the kind and the
     /// precision, and room of its own.
@@ -77,6 +77,18 @@ pub trait Backend: Debug + Send + Sync {
         storage: Storage,
     ) -> Result<Box<dyn KernelOperator>, Error>;
 
+    /// The largest rank of a low-rank factor that it keeps itself
+    /// ([`KernelOperator::remote_factor`]); none where that is the host's to keep.
+    fn factor_rank(
+        &self,
+        _kernel: &Kernel,
+        _n_samples: usize,
+        _n_features: usize,
+        _decision_dim: usize,
+    ) -> Option<usize> {
+        None
+    }
+
     /// What computes the desired decisions of batches; none where the host's own way is best.
     fn batch_predictor(&self, _model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
         Ok(None)
@@ -107,7 +119,7 @@ pub trait Backend: Debug + Send + Sync {
 pub struct WithTrends<'a>(pub &'a dyn Backend);
 
 impl Backend for WithTrends<'_> {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         self.0.name()
     }
 
@@ -155,8 +167,33 @@ impl Backend for WithTrends<'_> {
         Ok(Box::new(Trended::new(inner, trend, features)))
     }
 
+    fn factor_rank(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        decision_dim: usize,
+    ) -> Option<usize> {
+        // The backend's own factor would be one of the rest alone.
+        match kernel.split_trend() {
+            None => self.0.factor_rank(kernel, n_samples, n_features, decision_dim),
+            Some(_) => None,
+        }
+    }
+
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
         self.0.batch_predictor(model)
+    }
+
+    fn product_seconds(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+        shape: (usize, usize),
+    ) -> Result<f64, Error> {
+        let rest = kernel.split_trend().map(|(rest, _)| rest);
+        self.0.product_seconds(features, rest.as_ref().unwrap_or(kernel), storage, shape)
     }
 }
 

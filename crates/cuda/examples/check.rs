@@ -9,7 +9,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
 use argwhy_core::Kernel;
-use argwhy_cuda::{Device, Precision, Products};
+use argwhy_core::operator::KernelOperator;
+use argwhy_cuda::{CudaOperator, Device, Precision, Products};
 use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -131,6 +132,7 @@ fn time(device: &Device, n_samples: usize, n_features: usize, n_columns: usize) 
     println!("  256 rows       {seconds:.5} s with their copy to the host");
     spot_check(&products, &rbf, features.view(), v.view());
     drop(products);
+    time_operator(device, &rbf, features.view(), n_columns);
     for (name, kernel) in
         [("matern52", Kernel::Matern52 { gamma }), ("laplace", Kernel::Laplace { gamma })]
     {
@@ -138,6 +140,52 @@ fn time(device: &Device, n_samples: usize, n_features: usize, n_columns: usize) 
         measure(&format!("{name} fine"), Precision::Fine, &products);
     }
     println!("  {}", device.probe().unwrap());
+}
+
+/// What a fit does beside products: vectors over the bus, and the preconditioner.
+fn time_operator(device: &Device, kernel: &Kernel, features: ArrayView2<'_, f64>, dim: usize) {
+    let n = features.nrows();
+    let clock = |name: &str, start: Instant| {
+        device.synchronize().unwrap();
+        println!("  {name:14} {:.5} s", start.elapsed().as_secs_f64());
+    };
+    let start = Instant::now();
+    let operator = CudaOperator::new(device, features, kernel, true, 2e-11).unwrap();
+    clock("operator", start);
+    let v = uniform(dim, n, 11);
+    let mut out = Array2::zeros(v.dim());
+    operator.apply(v.view(), out.view_mut()).unwrap();
+    let start = Instant::now();
+    operator.apply(v.view(), out.view_mut()).unwrap();
+    clock("host to host", start);
+    let (rank, round) = (2560, 128);
+    let mut factor = operator.remote_factor(rank, dim, None).unwrap().unwrap();
+    let mut diagonal = operator.diagonal().unwrap();
+    let floor = vec![0.0; n];
+    // Any triangle takes as long as the right one.
+    let triangle: Vec<f64> =
+        (0..round * round).map(|at| if at % (round + 1) == 0 { 10.0 } else { 0.0 }).collect();
+    let start = Instant::now();
+    for first in (0..rank).step_by(round) {
+        let pivots: Vec<usize> = (first..first + round).map(|i| i * (n / rank)).collect();
+        factor.gather(&pivots).unwrap();
+        factor.append(&pivots, &triangle, &mut diagonal, &floor).unwrap();
+    }
+    clock("2560 rows of B", start);
+    for (name, step) in [("all free", n + 1), ("a third bound", 3), ("and two of 97", 97)] {
+        let free = Array2::from_shape_fn((dim, n), |(j, i)| {
+            step > n || ((i + j) % 3 > 0 && (step == 3 || (i + j) % 97 > 1))
+        });
+        let start = Instant::now();
+        factor.update(free.view(), 0.1).unwrap();
+        clock(name, start);
+    }
+    let dimensions: Vec<usize> = (0..dim).collect();
+    let start = Instant::now();
+    for _ in 0..10 {
+        factor.apply(&dimensions, v.view(), out.view_mut()).unwrap();
+    }
+    clock("10 applications", start);
 }
 
 /// A few rows of the product against the definition, at full size.

@@ -21,12 +21,13 @@ KINDS = ("rbf", "laplace", "matern32", "matern52")
 
 def variants():
     """(name of the PTX file, source, definitions) of everything that is compiled."""
-    for name in ("pack", "linear"):
+    for name in ("pack", "linear", "factor"):
         yield name, f"{name}.cu", {}
     for distances in range(4):
         yield f"exact_{distances}", "exact.cu", {"DISTANCES": distances}
     for width in (4, 8):
         yield f"exact_tensor_{width}", "exact_tensor.cu", {"WIDTH": width}
+        yield f"exact_rbf_{width}", "exact_tensor.cu", {"WIDTH": width, "SINGLE": 1}
     for kind, name in enumerate(KINDS):
         # Differences are f32 whatever the parts: one precision is enough for laplace.
         for parts in (2,) if name == "laplace" else (1, 2):

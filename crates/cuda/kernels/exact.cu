@@ -42,11 +42,11 @@ __device__ __noinline__ double kernel_value(const Terms& terms, double squared, 
 }
 
 // 64 x 64 kernel values, a thread those of rows ty + 16r and columns tx + 16c. `row_of(i)` is the
-// sample of row i of the tile; samples from n_samples on count as the last one, their values are
-// not used.
-template <class RowOf>
-__device__ void tile_values(double (&values)[4][4], const double* features, u64 n_samples, int n_features,
-                            const Terms& terms, RowOf row_of, u64 first_column) {
+// sample of row i of the tile, `column_of(i)` of column i; values beyond the last sample are not
+// used, so any sample will do there.
+template <class RowOf, class ColumnOf>
+__device__ void tile_values(double (&values)[4][4], const double* row_features, const double* column_features,
+                            int n_features, const Terms& terms, RowOf row_of, ColumnOf column_of) {
     __shared__ double rows[CHUNK][TILE + 1], columns[CHUNK][TILE + 1];
     const int thread = threadIdx.x, ty = thread / SIDE, tx = thread % SIDE;
     double squared[4][4] = {}, absolute[4][4] = {}, inner[4][4] = {};
@@ -56,9 +56,8 @@ __device__ void tile_values(double (&values)[4][4], const double* features, u64 
         for (int i = thread; i < TILE * CHUNK; i += SIDE * SIDE) {
             int k = i % CHUNK, r = i / CHUNK;
             bool inside = k0 + k < n_features;
-            u64 row = row_of(r), column = min(first_column + r, n_samples - 1);
-            rows[k][r] = inside ? features[row * n_features + k0 + k] : 0.0;
-            columns[k][r] = inside ? features[column * n_features + k0 + k] : 0.0;
+            rows[k][r] = inside ? row_features[row_of(r) * n_features + k0 + k] : 0.0;
+            columns[k][r] = inside ? column_features[column_of(r) * n_features + k0 + k] : 0.0;
         }
         __syncthreads();
 #pragma unroll 4
@@ -88,20 +87,23 @@ __device__ void tile_values(double (&values)[4][4], const double* features, u64 
             values[r][c] = kernel_value(terms, squared[r][c], absolute[r][c], inner[r][c]);
 }
 
-// partials[strip][row][c] = sum over the strip's columns j of k(z_row, z_j) v_jc, for columns
-// first..first+width of V. Block (x, y): rows of tile x, columns of strip y.
+// partials[strip][row][c] = sum over the strip's samples j of k(y_row, z_j) v_jc, for columns
+// first..first+width of V; y are other samples, or the same. Block (x, y): rows of tile x, samples
+// of strip y.
 extern "C" __global__ void __launch_bounds__(SIDE * SIDE)
-exact_product(const double* features, const double* v, double* partials, u64 n_samples, int n_features,
-              int n_columns, int first, int width, u64 strip_columns, Terms terms) {
+exact_product(const double* row_features, u64 n_rows, const double* features, u64 n_samples, const double* v,
+              double* partials, int n_features, int n_columns, int first, int width, u64 strip_columns,
+              Terms terms) {
     __shared__ double v_tile[TILE][WIDTH + 1];
     const int thread = threadIdx.x, ty = thread / SIDE, tx = thread % SIDE;
     const u64 first_row = (u64)blockIdx.x * TILE;
     const u64 begin = blockIdx.y * strip_columns, end = min(begin + strip_columns, n_samples);
-    auto row_of = [&](int r) { return min(first_row + r, n_samples - 1); };
+    auto row_of = [&](int r) { return min(first_row + r, n_rows - 1); };
     double sums[4][WIDTH] = {};
     for (u64 column = begin; column < end; column += TILE) {
         double values[4][4];
-        tile_values(values, features, n_samples, n_features, terms, row_of, column);
+        auto column_of = [&](int c) { return min(column + c, n_samples - 1); };
+        tile_values(values, row_features, features, n_features, terms, row_of, column_of);
         for (int i = thread; i < TILE * WIDTH; i += SIDE * SIDE) {
             int j = i / WIDTH, c = i % WIDTH;
             v_tile[j][c] = column + j < end && c < width ? v[(column + j) * n_columns + first + c] : 0.0;
@@ -123,49 +125,54 @@ exact_product(const double* features, const double* v, double* partials, u64 n_s
             double sum = sums[r][c];
             for (int step = 1; step < SIDE; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
             u64 row = first_row + ty + SIDE * r;
-            if (tx == 0 && row < n_samples && c < width)
-                partials[((u64)blockIdx.y * n_samples + row) * width + c] = sum;
+            if (tx == 0 && row < n_rows && c < width)
+                partials[((u64)blockIdx.y * n_rows + row) * width + c] = sum;
         }
 }
 
 // out[row][first + c] = the partials of all strips, in order.
-extern "C" __global__ void sum_strips(const double* partials, double* out, u64 n_samples, int n_columns,
+extern "C" __global__ void sum_strips(const double* partials, double* out, u64 n_rows, int n_columns,
                                       int first, int width, int strips) {
     const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n_samples * width) return;
+    if (i >= n_rows * width) return;
     double sum = 0.0;
-    for (int s = 0; s < strips; s++) sum += partials[(u64)s * n_samples * width + i];
+    for (int s = 0; s < strips; s++) sum += partials[(u64)s * n_rows * width + i];
     out[i / width * n_columns + first + i % width] = sum;
 }
 
+// `columns`: the samples of the columns, or null for all in order.
 template <class T>
-__device__ void panel_values(const double* features, const u64* rows, T* out, u64 n_samples, int n_features,
-                             int n_rows, Terms terms) {
+__device__ void panel_values(const double* features, const u64* rows, const u64* columns, T* out, u64 out_pitch,
+                             u64 n_columns, int n_features, int n_rows, Terms terms) {
     const int ty = threadIdx.x / SIDE, tx = threadIdx.x % SIDE;
     const int first_row = blockIdx.y * TILE;
     const u64 first_column = (u64)blockIdx.x * TILE;
     double values[4][4];
     auto row_of = [&](int r) { return rows[min(first_row + r, n_rows - 1)]; };
-    tile_values(values, features, n_samples, n_features, terms, row_of, first_column);
+    auto column_of = [&](int c) {
+        u64 column = min(first_column + c, n_columns - 1);
+        return columns ? columns[column] : column;
+    };
+    tile_values(values, features, features, n_features, terms, row_of, column_of);
 #pragma unroll
     for (int r = 0; r < 4; r++)
 #pragma unroll
         for (int c = 0; c < 4; c++) {
             int row = first_row + ty + SIDE * r;
             u64 column = first_column + tx + SIDE * c;
-            if (row < n_rows && column < n_samples) out[(u64)row * n_samples + column] = (T)values[r][c];
+            if (row < n_rows && column < n_columns) out[(u64)row * out_pitch + column] = (T)values[r][c];
         }
 }
 
-// out[r][j] = k(z_rows[r], z_j), computed in f64.
+// out[r * out_pitch + j] = k(z_rows[r], z_columns[j]), computed in f64.
 extern "C" __global__ void __launch_bounds__(SIDE * SIDE)
-rows_f32(const double* features, const u64* rows, float* out, u64 n_samples, int n_features, int n_rows,
-         Terms terms) {
-    panel_values(features, rows, out, n_samples, n_features, n_rows, terms);
+rows_f32(const double* features, const u64* rows, const u64* columns, float* out, u64 out_pitch, u64 n_columns,
+         int n_features, int n_rows, Terms terms) {
+    panel_values(features, rows, columns, out, out_pitch, n_columns, n_features, n_rows, terms);
 }
 
 extern "C" __global__ void __launch_bounds__(SIDE * SIDE)
-rows_f64(const double* features, const u64* rows, double* out, u64 n_samples, int n_features, int n_rows,
-         Terms terms) {
-    panel_values(features, rows, out, n_samples, n_features, n_rows, terms);
+rows_f64(const double* features, const u64* rows, const u64* columns, double* out, u64 out_pitch, u64 n_columns,
+         int n_features, int n_rows, Terms terms) {
+    panel_values(features, rows, columns, out, out_pitch, n_columns, n_features, n_rows, terms);
 }

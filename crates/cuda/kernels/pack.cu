@@ -110,3 +110,24 @@ extern "C" __global__ void reduce_partials(const float* row_partials, const floa
     out[row * n_columns + first_column + c]
         += ldexp(weight * sum, -10 - exponent_for(largest[first_column + c]));
 }
+
+// out[i][c] = in[c][i]: vectors as rows become columns. One thread a sample.
+extern "C" __global__ void rows_to_columns(const double* in, double* out, u64 n_samples, int n_columns) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n_samples) return;
+    for (int c = 0; c < n_columns; c++) out[i * n_columns + c] = in[c * n_samples + i];
+}
+
+// And back.
+extern "C" __global__ void columns_to_rows(const double* in, double* out, u64 n_samples, int n_columns) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n_samples) return;
+    for (int c = 0; c < n_columns; c++) out[c * n_samples + i] = in[i * n_columns + c];
+}
+
+// out[i] = features[rows[i]], row by row. One thread a number.
+extern "C" __global__ void gather_rows(const double* features, const u64* rows, double* out, u64 n_rows,
+                                       int n_features) {
+    const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < n_rows * n_features) out[at] = features[rows[at / n_features] * n_features + at % n_features];
+}

@@ -3,13 +3,16 @@
 
 use crate::error::Error;
 use crate::programs;
-use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUfunction_attribute, CUmemPool_attribute, CUresult,
+};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
-    ValidAsZeroBits,
+    ValidAsZeroBits, result,
 };
 use cudarc::nvrtc::Ptx;
-use std::collections::HashMap;
+use ndarray::ArrayViewMut2;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -70,8 +73,20 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// GPU number `ordinal`, from 0, in the driver's order.
+    /// GPU number `ordinal`, from 0, in the driver's order. Opened once a process: fits one after
+    /// the other share it and its loaded programs.
     pub fn new(ordinal: usize) -> Result<Self, Error> {
+        static OPEN: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = open.get(&ordinal) {
+            return Ok(device.clone());
+        }
+        let device = Self::open(ordinal)?;
+        open.insert(ordinal, device.clone());
+        Ok(device)
+    }
+
+    fn open(ordinal: usize) -> Result<Self, Error> {
         // SAFETY: loads libcuda, which runs its initialisers; it is the vendor's own library.
         if !unsafe { cudarc::driver::sys::is_culib_present() } {
             return Err(Error::NoDriver);
@@ -80,8 +95,7 @@ impl Device {
         check_driver(driver)?;
         // Without any GPU, or with a driver that does not fit its kernel module, this is what
         // fails.
-        let count = match cudarc::driver::result::init().and_then(|()| CudaContext::device_count())
-        {
+        let count = match result::init().and_then(|()| CudaContext::device_count()) {
             Ok(count) => count.unsigned_abs() as usize,
             Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => 0,
             Err(error) => return Err(Error::from_driver("starting", error)),
@@ -99,7 +113,48 @@ impl Device {
         let capability = context.compute_capability().map_err(doing)?;
         check_capability(&context.name().map_err(doing)?, capability)?;
         let stream = context.default_stream();
-        Ok(Self { context, stream, driver, modules: Arc::default() })
+        let device = Self { context, stream, driver, modules: Arc::default() };
+        device.keep_freed_memory()?;
+        Ok(device)
+    }
+
+    /// Buffers come and go with every product: the driver is to keep what is freed, not to give it
+    /// back and ask for it again.
+    fn keep_freed_memory(&self) -> Result<(), Error> {
+        if !self.context.has_async_alloc() {
+            return Ok(());
+        }
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let mut all = u64::MAX;
+        // SAFETY: the device is that of a living context, and the attribute is a 64-bit number.
+        unsafe {
+            result::device::get_default_mem_pool(self.context.cu_device())
+                .and_then(|pool| {
+                    result::mem_pool::set_attribute(pool, attribute, (&raw mut all).cast())
+                })
+                .map_err(pooling)
+        }
+    }
+
+    /// Gives back what was freed and kept, so that [`probe`](Self::probe) counts it.
+    pub(crate) fn trim(&self) -> Result<(), Error> {
+        if !self.context.has_async_alloc() {
+            return Ok(());
+        }
+        self.synchronize()?;
+        // SAFETY: as in `keep_freed_memory`; nothing in use is given back.
+        unsafe {
+            result::device::get_default_mem_pool(self.context.cu_device())
+                .and_then(|pool| result::mem_pool::trim_to(pool, 0))
+                .map_err(pooling)
+        }
+    }
+
+    /// Multiprocessors.
+    pub(crate) fn n_multiprocessors(&self) -> Result<usize, Error> {
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let doing = |error| Error::from_driver("asking for multiprocessors", error);
+        Ok(self.context.attribute(attribute).map_err(doing)?.unsigned_abs() as usize)
     }
 
     /// What this GPU is, and how much memory it has left.
@@ -146,6 +201,8 @@ impl Device {
         shared_bytes: usize,
     ) -> Result<CudaFunction, Error> {
         let doing = |error| Error::from_driver("loading a kernel", error);
+        // Other threads than the one that opened the GPU may ask.
+        self.context.bind_to_thread().map_err(doing)?;
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if !modules.contains_key(program) {
             let ptx = Ptx::from_src(programs::ptx(program));
@@ -166,7 +223,8 @@ impl Device {
         len: usize,
     ) -> Result<CudaSlice<T>, Error> {
         let bytes = len * size_of::<T>();
-        self.stream.alloc_zeros(len).map_err(|error| self.no_memory(what, bytes, error))
+        // The driver has no buffers of nothing.
+        self.stream.alloc_zeros(len.max(1)).map_err(|error| self.no_memory(what, bytes, error))
     }
 
     /// A copy on the GPU.
@@ -189,6 +247,31 @@ impl Device {
         Ok(copy)
     }
 
+    /// As [`download`](Self::download), into room that is there.
+    pub(crate) fn download_into<T: DeviceRepr>(
+        &self,
+        data: &CudaSlice<T>,
+        out: &mut [T],
+    ) -> Result<(), Error> {
+        let copied = self.stream.memcpy_dtoh(data, out);
+        copied.map_err(|e| Error::from_driver("computing", e))?;
+        self.synchronize()
+    }
+
+    /// The same for rows of vectors, however they lie in memory.
+    pub(crate) fn download_rows(
+        &self,
+        data: &CudaSlice<f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        if let Some(out) = out.as_slice_mut() {
+            return self.download_into(data, out);
+        }
+        let found = self.download(data)?;
+        out.iter_mut().zip(found).for_each(|(out, found)| *out = found);
+        Ok(())
+    }
+
     fn no_memory(&self, what: &'static str, needed: usize, error: DriverError) -> Error {
         if error.0 != CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return Error::from_driver("reserving memory", error);
@@ -196,6 +279,10 @@ impl Device {
         let free = self.context.mem_get_info().map_or(0, |(free, _)| free);
         Error::NoMemory { what, needed, free }
     }
+}
+
+fn pooling(error: DriverError) -> Error {
+    Error::from_driver("asking for the pool of memory", error)
 }
 
 /// What a context takes, about, on GPUs of today.

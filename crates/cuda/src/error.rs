@@ -113,6 +113,9 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// Nothing is positive definite any more.
+    #[error("kernel values are too large for the GPU's preconditioner; scale them or use the CPU")]
+    Overflow,
     /// Features too far apart for f16.
     #[error(
         "feature {column} lies {distance:e} length scales from its mean at row {row}, beyond the \

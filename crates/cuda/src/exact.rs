@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::fused::one_thread_each;
 use crate::linear;
 use crate::products::Columns;
-use crate::recipe::{MAX_TERMS, Recipe};
+use crate::recipe::{Kind, MAX_TERMS, Recipe, Term};
 use cudarc::driver::{CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
 
 /// Rows and columns of a tile, `TILE` in `kernels/exact.cu`.
@@ -19,6 +19,13 @@ const WIDTH: usize = 8;
 /// Strips of columns with partial sums of their own: enough blocks for few samples, little memory
 /// for many.
 const STRIPS: usize = 16;
+
+/// Rows of a group, `GROUP` in `kernels/exact_tensor.cu`, and bytes of the partial sums of pairs of
+/// groups in one launch, about.
+const GROUP: usize = 512;
+pub(crate) const PAIR_BYTES: usize = 1 << 30;
+/// Samples from which on pairs keep a large GPU as busy as strips do, with half the work.
+const PAIRS_FROM: usize = 16_384;
 
 /// `Terms` in `kernels/exact.cu`.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +102,7 @@ impl Centred {
     }
 }
 
-/// What exact values are computed from.
+/// Samples that exact values are computed from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exact<'a> {
     pub(crate) device: &'a Device,
@@ -103,66 +110,222 @@ pub(crate) struct Exact<'a> {
     pub(crate) n_samples: usize,
     pub(crate) n_features: usize,
     pub(crate) recipe: &'a Recipe,
-    /// Where all terms are of the Euclidean distance.
+    /// Where products come from inner products of centred features.
     pub(crate) centred: Option<&'a Centred>,
 }
 
+/// How the samples that a sum runs over are cut, for any `n_samples`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strips {
+    /// Samples of a strip: whole tiles.
+    pub(crate) samples: usize,
+    pub(crate) count: usize,
+}
+
+impl Strips {
+    pub(crate) fn of(n_samples: usize) -> Self {
+        let samples = n_samples.div_ceil(STRIPS).div_ceil(TILE) * TILE;
+        Self { samples, count: n_samples.div_ceil(samples) }
+    }
+
+    /// Numbers that are added one after the other at most, in strips or in pairs: a thread's (a
+    /// quarter of its samples), a few threads' and warps', then all strips or groups.
+    pub(crate) fn longest_sum(n_samples: usize) -> usize {
+        let Self { samples, count } = Self::of(n_samples);
+        let groups = n_samples.div_ceil(GROUP);
+        (samples / 4 + 4 + count).max(GROUP / 4 + 32 + 2 * groups)
+    }
+}
+
+/// How products with all samples on both sides are cut into launches.
+#[derive(Clone, Copy, Debug)]
+struct Pairs {
+    n_groups: usize,
+    /// Groups whose pairs are in one launch.
+    batch: usize,
+}
+
+impl Pairs {
+    fn of(n_samples: usize, width: usize) -> Self {
+        let n_groups = n_samples.div_ceil(GROUP);
+        let bytes = 2 * n_groups * GROUP * width * size_of::<f64>();
+        Self { n_groups, batch: (PAIR_BYTES / bytes).clamp(1, n_groups) }
+    }
+
+    /// Numbers in one of the two buffers of partial sums.
+    fn partials(self, width: usize) -> usize {
+        self.batch * self.n_groups * GROUP * width
+    }
+}
+
 impl Exact<'_> {
-    /// K·v.
-    pub(crate) fn product(&self, v: &Columns) -> Result<Columns, Error> {
-        let mut out = Columns::zeros(self.device, v.n_samples, v.n_columns)?;
-        // Whole tiles a strip.
-        let strip = self.n_samples.div_ceil(STRIPS).div_ceil(TILE) * TILE;
-        let strips = self.n_samples.div_ceil(strip);
+    /// κ(rows, samples)·v: v has a row for each of these samples, the result one for each of
+    /// `rows`, which may be the same.
+    pub(crate) fn product(&self, rows: &Exact<'_>, v: &Columns) -> Result<Columns, Error> {
+        let mut out = Columns::zeros(self.device, rows.n_samples, v.n_columns)?;
+        if self.recipe.terms.is_empty() {
+            linear::add_product(self, rows, v, &mut out)?;
+            return Ok(out);
+        }
+        if let (Some(own), Some(other)) = (self.centred, rows.centred)
+            && std::ptr::eq(own, other)
+            && self.n_samples >= PAIRS_FROM
+            && self.pair_shared_bytes(v.n_columns.min(WIDTH)) <= self.device.shared_memory()?.0
+        {
+            self.pair_products(own, v, &mut out)?;
+            return Ok(out);
+        }
+        let strips = Strips::of(self.n_samples);
         let width = v.n_columns.min(WIDTH);
-        let mut partials =
-            self.device.zeros("exact partial sums", strips * self.n_samples * width)?;
+        let len = strips.count * rows.n_samples * width;
+        let mut partials = self.device.zeros("exact partial sums", len)?;
         for first in (0..v.n_columns).step_by(WIDTH) {
-            let width = (v.n_columns - first).min(WIDTH);
-            match self.centred {
-                Some(centred) => {
-                    self.tensor_products(centred, v, &mut partials, (first, width), strip)?;
+            let pass = (first, (v.n_columns - first).min(WIDTH));
+            match (self.centred, rows.centred) {
+                (Some(columns), Some(centred)) => {
+                    let both = (centred, columns);
+                    self.tensor_products(rows, both, v, &mut partials, pass)?;
                 }
-                None => self.partial_products(v, &mut partials, (first, width), strip)?,
+                _ => self.partial_products(rows, v, &mut partials, pass)?,
             }
-            self.sum_strips(&partials, &mut out, (first, width), strips)?;
+            self.sum_strips(&partials, &mut out, pass)?;
         }
         if self.centred.is_some() && self.recipe.has_linear() {
-            let (device, d) = (self.device, self.n_features);
-            linear::add_product(device, self.features, d, self.recipe, v, &mut out)?;
+            linear::add_product(self, rows, v, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// out = K·v for samples with themselves, each value computed once.
+    fn pair_products(
+        &self,
+        centred: &Centred,
+        v: &Columns,
+        out: &mut Columns,
+    ) -> Result<(), Error> {
+        let width = v.n_columns.min(WIDTH);
+        let len = Pairs::of(self.n_samples, width).partials(width);
+        let what = "exact partial sums";
+        let mut partials = [self.device.zeros(what, len)?, self.device.zeros(what, len)?];
+        for first in (0..v.n_columns).step_by(WIDTH) {
+            let pass = (first, (v.n_columns - first).min(WIDTH));
+            let pairs = Pairs::of(self.n_samples, width);
+            for group in (0..pairs.n_groups).step_by(pairs.batch) {
+                self.pair_batch(centred, v, &mut partials, pass, (pairs, group))?;
+                self.add_pairs(&partials, out, pass, (pairs, group))?;
+            }
+        }
+        if self.recipe.has_linear() {
+            linear::add_product(self, self, v, out)?;
+        }
+        Ok(())
+    }
+
+    /// Partial sums of the pairs of groups from `group` on, a batch of them.
+    fn pair_batch(
+        &self,
+        centred: &Centred,
+        v: &Columns,
+        [rows, columns]: &mut [CudaSlice<f64>; 2],
+        (first, width): (usize, usize),
+        (pairs, group): (Pairs, usize),
+    ) -> Result<(), Error> {
+        let program = self.tensor_program(width).0;
+        let terms = Terms::new(self.recipe);
+        let n = self.n_samples as u64;
+        let ints = [centred.pitch, v.n_columns, first, width, pairs.n_groups, group].map(int);
+        let shared_bytes = self.pair_shared_bytes(width);
+        let function = self.device.function(program, "exact_pairs", shared_bytes)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(&centred.features).arg(&centred.norms).arg(&n).arg(&v.data);
+        launch.arg(rows).arg(columns);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        launch.arg(&terms);
+        let left = pairs.n_groups - group;
+        let grid = LaunchConfig {
+            grid_dim: (pairs.batch.min(left) as u32, left as u32, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: shared_bytes as u32,
+        };
+        // SAFETY: the arguments are those of the kernel; `Pairs` sized the buffers it writes, and
+        // features are padded to whole row tiles.
+        unsafe { launch.launch(grid) }.map_err(computing)?;
+        Ok(())
+    }
+
+    /// Shared memory of a block: two stages of features, V of both sides, the sums of eight warps,
+    /// and those of a group.
+    fn pair_shared_bytes(&self, width: usize) -> usize {
+        let stages = 2 * (TENSOR_ROWS + TENSOR_COLUMNS) * (TENSOR_CHUNK + 4);
+        let each = 9 * TENSOR_COLUMNS + TENSOR_ROWS + GROUP;
+        (stages + each * self.tensor_program(width).1) * size_of::<f64>()
+    }
+
+    fn add_pairs(
+        &self,
+        [rows, columns]: &[CudaSlice<f64>; 2],
+        out: &mut Columns,
+        (first, width): (usize, usize),
+        (pairs, group): (Pairs, usize),
+    ) -> Result<(), Error> {
+        let n = self.n_samples as u64;
+        let count = pairs.batch.min(pairs.n_groups - group);
+        let ints = [out.n_columns, first, width, pairs.n_groups, group, count].map(int);
+        let function = self.device.function(self.tensor_program(width).0, "add_pairs", 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(rows).arg(columns).arg(&mut out.data).arg(&n);
+        ints.iter().for_each(|int| {
+            launch.arg(int);
+        });
+        let rows_left = self.n_samples - group * GROUP;
+        // SAFETY: as in `pair_batch`; it adds to columns first..first + width of `out`.
+        unsafe { launch.launch(one_thread_each(rows_left * width)) }.map_err(computing)?;
+        Ok(())
+    }
+
+    /// The program for so many columns of V, and how many it is made for.
+    fn tensor_program(&self, width: usize) -> (&'static str, usize) {
+        let single = matches!(self.recipe.terms[..], [Term { kind: Kind::Rbf, .. }]);
+        match (single, width <= 4) {
+            (true, true) => ("exact_rbf_4", 4),
+            (true, false) => ("exact_rbf_8", 8),
+            (false, true) => ("exact_tensor_4", 4),
+            (false, false) => ("exact_tensor_8", 8),
+        }
     }
 
     /// As `partial_products`, on the tensor cores and without the linear part.
     fn tensor_products(
         &self,
-        centred: &Centred,
+        rows: &Exact<'_>,
+        (row_centred, centred): (&Centred, &Centred),
         v: &Columns,
         partials: &mut CudaSlice<f64>,
         (first, width): (usize, usize),
-        strip: usize,
     ) -> Result<(), Error> {
-        let (program, pass) =
-            if width <= 4 { ("exact_tensor_4", 4) } else { ("exact_tensor_8", 8) };
+        let (program, pass) = self.tensor_program(width);
         let terms = Terms::new(self.recipe);
-        let (n, strip_columns) = (self.n_samples as u64, strip as u64);
+        let strips = Strips::of(self.n_samples);
+        let sizes = [rows.n_samples, self.n_samples, strips.samples].map(|size| size as u64);
         let ints = [centred.pitch, v.n_columns, first, width].map(int);
+        let same = i32::from(std::ptr::eq(row_centred, centred));
         // Two stages of rows of 16 features and 4 to keep banks apart, and a tile of V.
         let numbers =
             2 * (TENSOR_ROWS + TENSOR_COLUMNS) * (TENSOR_CHUNK + 4) + TENSOR_COLUMNS * pass;
         let shared_bytes = numbers * size_of::<f64>();
         let function = self.device.function(program, "exact_tensor", shared_bytes)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(&centred.features).arg(&centred.norms).arg(&v.data).arg(partials).arg(&n);
+        launch.arg(&row_centred.features).arg(&row_centred.norms).arg(&sizes[0]);
+        launch.arg(&centred.features).arg(&centred.norms).arg(&sizes[1]).arg(&v.data).arg(partials);
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
-        launch.arg(&strip_columns).arg(&terms);
-        let blocks = self.n_samples.div_ceil(TENSOR_ROWS);
-        let strips = self.n_samples.div_ceil(strip);
+        launch.arg(&sizes[2]).arg(&same).arg(&terms);
+        let blocks = rows.n_samples.div_ceil(TENSOR_ROWS);
         let grid = LaunchConfig {
-            grid_dim: (blocks as u32, strips as u32, 1),
+            grid_dim: (blocks as u32, strips.count as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: shared_bytes as u32,
         };
@@ -174,31 +337,29 @@ impl Exact<'_> {
 
     fn partial_products(
         &self,
+        rows: &Exact<'_>,
         v: &Columns,
         partials: &mut CudaSlice<f64>,
         (first, width): (usize, usize),
-        strip: usize,
     ) -> Result<(), Error> {
         let terms = Terms::new(self.recipe);
-        let (n, strip_columns) = (self.n_samples as u64, strip as u64);
+        let strips = Strips::of(self.n_samples);
+        let sizes = [rows.n_samples, self.n_samples, strips.samples].map(|size| size as u64);
         let ints = [self.n_features, v.n_columns, first, width].map(int);
         let function = self.device.function(self.program(), "exact_product", 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(self.features).arg(&v.data).arg(partials).arg(&n);
+        launch.arg(rows.features).arg(&sizes[0]).arg(self.features).arg(&sizes[1]);
+        launch.arg(&v.data).arg(partials);
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
-        launch.arg(&strip_columns).arg(&terms);
+        launch.arg(&sizes[2]).arg(&terms);
         let grid = LaunchConfig {
-            grid_dim: (
-                self.n_samples.div_ceil(TILE) as u32,
-                self.n_samples.div_ceil(strip) as u32,
-                1,
-            ),
+            grid_dim: (rows.n_samples.div_ceil(TILE) as u32, strips.count as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are those of the kernel; it writes strips × n_samples × width
+        // SAFETY: the arguments are those of the kernel; it writes strips × rows × width
         // numbers, as allocated.
         unsafe { launch.launch(grid) }.map_err(computing)?;
         Ok(())
@@ -209,9 +370,9 @@ impl Exact<'_> {
         partials: &CudaSlice<f64>,
         out: &mut Columns,
         (first, width): (usize, usize),
-        strips: usize,
     ) -> Result<(), Error> {
-        let n = self.n_samples as u64;
+        let n = out.n_samples as u64;
+        let strips = Strips::of(self.n_samples).count;
         let ints = [out.n_columns, first, width, strips].map(int);
         let function = self.device.function(self.program(), "sum_strips", 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
@@ -221,30 +382,45 @@ impl Exact<'_> {
         });
         // SAFETY: the arguments are those of the kernel; it writes columns first..first + width of
         // `out`.
-        unsafe { launch.launch(one_thread_each(self.n_samples * width)) }.map_err(computing)?;
+        unsafe { launch.launch(one_thread_each(out.n_samples * width)) }.map_err(computing)?;
         Ok(())
     }
 
-    /// K[rows, :] as f32 or f64, row by row.
-    pub(crate) fn rows<T: Entry>(&self, rows: &[u64]) -> Result<CudaSlice<T>, Error> {
+    /// out[r · pitch + j] = κ(rows\[r\], columns\[j\]) as f32 or f64; all samples in order where no
+    /// columns are given.
+    pub(crate) fn values<T: Entry>(
+        &self,
+        rows: &[u64],
+        columns: Option<&[u64]>,
+        out: &mut CudaSlice<T>,
+        pitch: usize,
+    ) -> Result<(), Error> {
         let terms = Terms::new(self.recipe);
-        let indices = self.device.upload("row numbers", rows)?;
-        let mut out = self.device.zeros("rows of K", rows.len() * self.n_samples)?;
-        let n = self.n_samples as u64;
-        let (d, n_rows) = (int(self.n_features), int(rows.len()));
+        let what = "row numbers";
+        let indices = self.device.upload(what, rows)?;
+        let n_columns = columns.map_or(self.n_samples, <[u64]>::len);
+        let column_indices =
+            columns.map(|columns| self.device.upload(what, columns)).transpose()?;
+        let sizes = [pitch, n_columns].map(|size| size as u64);
+        let (d, n_rows, null) = (int(self.n_features), int(rows.len()), 0_u64);
         let function = self.device.function(self.program(), T::FUNCTION, 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(self.features).arg(&indices).arg(&mut out).arg(&n).arg(&d).arg(&n_rows);
-        launch.arg(&terms);
+        launch.arg(self.features).arg(&indices);
+        match &column_indices {
+            Some(columns) => launch.arg(columns),
+            None => launch.arg(&null),
+        };
+        launch.arg(out).arg(&sizes[0]).arg(&sizes[1]).arg(&d).arg(&n_rows).arg(&terms);
         let grid = LaunchConfig {
-            grid_dim: (self.n_samples.div_ceil(TILE) as u32, rows.len().div_ceil(TILE) as u32, 1),
+            grid_dim: (n_columns.div_ceil(TILE) as u32, rows.len().div_ceil(TILE) as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are those of the kernel; rows are below n_samples (`Products::rows`
-        // checks it).
+        // SAFETY: the arguments are those of the kernel, a null pointer standing for no columns;
+        // rows and columns are below n_samples (callers check it), and `out` has a row of `pitch`
+        // for each.
         unsafe { launch.launch(grid) }.map_err(computing)?;
-        Ok(out)
+        Ok(())
     }
 
     fn program(&self) -> &'static str {
@@ -274,6 +450,15 @@ fn computing(error: cudarc::driver::DriverError) -> Error {
 mod tests {
     use super::*;
     use argwhy_core::Kernel;
+
+    #[test]
+    fn pairs_fit_their_buffer_and_cover_all_groups() {
+        for (n_samples, width) in [(16_384, 3), (100_000, 8), (1_000_000, 3)] {
+            let pairs = Pairs::of(n_samples, width);
+            assert!(pairs.n_groups * GROUP >= n_samples && pairs.batch >= 1);
+            assert!(2 * pairs.partials(width) * size_of::<f64>() <= PAIR_BYTES, "{pairs:?}");
+        }
+    }
 
     #[test]
     fn terms_are_laid_out_as_in_the_kernel() {

@@ -23,6 +23,8 @@ pub enum Precision {
 const HALF_SHIFT: f64 = 5.0;
 /// Largest scaled feature: that of f16, with room for rounding.
 pub(crate) const LARGEST_FEATURE: f64 = 6e4;
+/// Bytes that the buffers of a product take at most, about.
+pub(crate) const SCRATCH_BYTES: u64 = 600 << 20;
 /// Threads of a block of the fused kernel.
 const THREADS: u32 = 128;
 

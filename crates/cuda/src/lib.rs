@@ -20,19 +20,27 @@
 //! # Ok(()) }
 //! ```
 
+mod backend;
 mod device;
 mod error;
 mod exact;
+mod factor;
 mod fused;
 mod linear;
+mod operator;
 mod plan;
+mod predict;
 mod products;
 mod programs;
 mod recipe;
+mod rounding;
 
+pub use backend::CudaBackend;
 pub use device::{Device, Probe, probe};
 pub use error::Error;
 pub use exact::Entry;
 pub use fused::Precision;
-pub use products::{Columns, Products};
+pub use operator::CudaOperator;
+pub use predict::CudaPredictor;
+pub use products::{Columns, Prepared, Products};
 pub use recipe::Recipe;

@@ -1,12 +1,12 @@
 //! Launches of `kernels/linear.cu`: the part w aᵀb + c of a kernel, by its factors.
 #![allow(unsafe_code)]
 
-use crate::device::{Device, int};
+use crate::device::int;
 use crate::error::Error;
+use crate::exact::Exact;
 use crate::fused::one_thread_each;
 use crate::products::Columns;
-use crate::recipe::Recipe;
-use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
+use cudarc::driver::{LaunchConfig, PushKernelArg};
 
 /// Columns of V in one pass, `WIDTH` in `kernels/linear.cu`.
 const WIDTH: usize = 8;
@@ -14,22 +14,21 @@ const WIDTH: usize = 8;
 const STRIP_ROWS: usize = 512;
 const STRIPS: usize = 1024;
 
-/// `out += w Z (Zᵀv) + c 1 (1ᵀv)`, in f64. `features`: Z, n_samples × n_features.
+/// `out += w Y (Zᵀv) + c 1 (1ᵀv)`, in f64, for the features Z of `samples` and Y of `rows`.
 pub(crate) fn add_product(
-    device: &Device,
-    features: &CudaSlice<f64>,
-    n_features: usize,
-    recipe: &Recipe,
+    samples: &Exact<'_>,
+    rows: &Exact<'_>,
     v: &Columns,
     out: &mut Columns,
 ) -> Result<(), Error> {
-    let strip = v.n_samples.div_ceil(STRIPS).max(STRIP_ROWS);
-    let strips = v.n_samples.div_ceil(strip);
+    let (device, recipe, n_features) = (samples.device, samples.recipe, samples.n_features);
+    let (strip, strips) = strips(v.n_samples);
     let what = "the linear part";
     let count = (n_features + 1) * v.n_columns.min(WIDTH);
     let mut partials = device.zeros::<f64>(what, strips * count)?;
     let mut inner = device.zeros::<f64>(what, count)?;
     let (n, strip_rows, d) = (v.n_samples as u64, strip as u64, int(n_features));
+    let n_rows = rows.n_samples as u64;
     for first in (0..v.n_columns).step_by(WIDTH) {
         let width = (v.n_columns - first).min(WIDTH);
         let ints = [v.n_columns, first, width, strips].map(int);
@@ -37,7 +36,7 @@ pub(crate) fn add_product(
 
         let function = device.function("linear", "inner_partials", 0)?;
         let mut launch = device.stream().launch_builder(&function);
-        launch.arg(features).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
+        launch.arg(samples.features).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
         launch.arg(columns).arg(first).arg(w).arg(&strip_rows);
         let grid = LaunchConfig {
             grid_dim: (strips as u32, 1, 1),
@@ -57,12 +56,24 @@ pub(crate) fn add_product(
 
         let function = device.function("linear", "add_outer", 0)?;
         let mut launch = device.stream().launch_builder(&function);
-        launch.arg(features).arg(&inner).arg(&mut out.data).arg(&n).arg(&d);
+        launch.arg(rows.features).arg(&inner).arg(&mut out.data).arg(&n_rows).arg(&d);
         launch.arg(columns).arg(first).arg(w);
         // SAFETY: as above; it adds to columns first..first + width of `out`.
-        unsafe { launch.launch(one_thread_each(v.n_samples * width)) }.map_err(multiplying)?;
+        unsafe { launch.launch(one_thread_each(rows.n_samples * width)) }.map_err(multiplying)?;
     }
     Ok(())
+}
+
+/// Rows of a strip, and how many strips there are.
+fn strips(n_samples: usize) -> (usize, usize) {
+    let strip = n_samples.div_ceil(STRIPS).max(STRIP_ROWS);
+    (strip, n_samples.div_ceil(strip))
+}
+
+/// Numbers that are added one after the other at most, beside those of the features.
+pub(crate) fn longest_sum(n_samples: usize) -> usize {
+    let (strip, strips) = strips(n_samples);
+    strip + strips
 }
 
 fn multiplying(error: cudarc::driver::DriverError) -> Error {

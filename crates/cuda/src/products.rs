@@ -1,15 +1,17 @@
 //! The kernel matrix of some samples as something to multiply with. K itself is never stored.
 
-use crate::device::Device;
+use crate::device::{Device, int};
 use crate::error::Error;
-use crate::exact::{Centred, Entry, Exact};
-use crate::fused::{self, LARGEST_FEATURE, Packed, Precision, Scratch, feature_scale};
+use crate::exact::{self, Centred, Entry, Exact};
+use crate::fused::{
+    self, LARGEST_FEATURE, Packed, Precision, Scratch, feature_scale, one_thread_each,
+};
 use crate::linear;
 use crate::plan::GROUP_COLUMNS;
 use crate::recipe::{Kind, Recipe};
 use argwhy_core::Kernel;
-use cudarc::driver::CudaSlice;
-use ndarray::{Array2, ArrayView2, Axis};
+use cudarc::driver::{CudaSlice, PushKernelArg};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of V that share one computation of the kernel values.
@@ -35,6 +37,16 @@ impl Columns {
     }
 }
 
+/// What is prepared for samples besides rows of K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Products in working precision; needs features within 6e4 length scales of their mean.
+    pub working: bool,
+    /// Exact products from inner products of centred features, twice as fast as by differences;
+    /// where all terms of the kernel are of the Euclidean distance.
+    pub centred: bool,
+}
+
 /// K for given samples and kernel, on a GPU.
 #[derive(Debug)]
 pub struct Products {
@@ -43,8 +55,9 @@ pub struct Products {
     n_samples: usize,
     n_features: usize,
     features: CudaSlice<f64>,
+    means: CudaSlice<f64>,
     centred: Option<Centred>,
-    packed: Vec<Packed>,
+    packed: Option<Vec<Packed>>,
     scratch: Mutex<Scratch>,
 }
 
@@ -57,6 +70,16 @@ impl Products {
         features: ArrayView2<'_, f64>,
         kernel: &Kernel,
     ) -> Result<Self, Error> {
+        Self::prepared(device, features, kernel, Prepared { working: true, centred: true })
+    }
+
+    /// The same with a choice of what is prepared.
+    pub fn prepared(
+        device: &Device,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        prepared: Prepared,
+    ) -> Result<Self, Error> {
         let recipe = Recipe::new(kernel)?;
         let features = recipe.scaled(features)?;
         let (n_samples, n_features) = features.dim();
@@ -67,33 +90,66 @@ impl Products {
         check_finite("features", features.view())?;
         // Distances do not change, and ‖a‖² + ‖b‖² − 2aᵀb cancels least around the mean.
         let means = features.mean_axis(Axis(0)).expect("there are rows").to_vec();
-        for term in recipe.terms.iter().filter(|term| term.kind != Kind::Laplace) {
-            check_range(features.view(), &means, feature_scale(term))?;
+        if prepared.working {
+            for term in recipe.terms.iter().filter(|term| term.kind != Kind::Laplace) {
+                check_range(features.view(), &means, feature_scale(term))?;
+            }
         }
         let on_device = device.upload("the features", features.as_slice().expect("row by row"))?;
         let means = device.upload("the features' means", &means)?;
-        let packed = recipe
-            .terms
-            .iter()
-            .map(|term| Packed::new(device, *term, &on_device, &means, n_samples))
-            .collect::<Result<_, _>>()?;
-        let centred = if recipe.distances() == 1 {
-            Some(Centred::new(device, &on_device, &means, n_samples)?)
-        } else {
-            None
-        };
-        let device = device.clone();
+        Self::from_device(device, recipe, on_device, means, prepared)
+    }
+
+    fn from_device(
+        device: &Device,
+        recipe: Recipe,
+        features: CudaSlice<f64>,
+        means: CudaSlice<f64>,
+        prepared: Prepared,
+    ) -> Result<Self, Error> {
+        let (n_features, device) = (means.len(), device.clone());
+        let n_samples = features.len() / n_features;
+        let pack = |term: &_| Packed::new(&device, *term, &features, &means, n_samples);
+        let packed = prepared.working.then(|| recipe.terms.iter().map(pack).collect());
+        let centre = || Centred::new(&device, &features, &means, n_samples);
+        let centred = (prepared.centred && recipe.distances() == 1).then(centre);
+        let (packed, centred) = (packed.transpose()?, centred.transpose()?);
         let scratch = Mutex::default();
         Ok(Self {
             device,
             recipe,
             n_samples,
             n_features,
-            features: on_device,
+            features,
+            means,
             centred,
             packed,
             scratch,
         })
+    }
+
+    /// Bytes on the GPU for `n_samples` with `n_features`, the buffers of products among them.
+    pub(crate) fn bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
+        let padded = n_samples.next_multiple_of(128) * n_features.next_multiple_of(16);
+        let (n, d, terms) = (n_samples as u64, n_features as u64, recipe.terms.len() as u64);
+        // Sums of strips or pairs in f64, eight columns of each; the fused products' two buffers.
+        let partials = (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n);
+        8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n + partials + fused::SCRATCH_BYTES
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Rows and columns of K.
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    /// What is prepared.
+    pub fn what(&self) -> Prepared {
+        Prepared { working: self.packed.is_some(), centred: self.centred.is_some() }
     }
 
     /// K·v: n_samples × any number of columns. Kernel values are computed once for up to 8 columns.
@@ -105,18 +161,19 @@ impl Products {
         self.download(&self.apply_columns(&self.upload(v)?, precision)?)
     }
 
-    /// K·v in f64: what certificates are evaluated with. By differences where the kernel has a term
-    /// of the 1-norm, else from inner products of centred features.
+    /// K·v in f64: what certificates are evaluated with. From inner products of centred features
+    /// where those are prepared, else by differences.
     pub fn apply_exact(&self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
         self.download(&self.apply_exact_columns(&self.upload(v)?)?)
     }
 
     /// As [`apply`](Self::apply), from and to the GPU.
     pub fn apply_columns(&self, v: &Columns, precision: Precision) -> Result<Columns, Error> {
+        let Some(terms) = &self.packed else { return self.apply_exact_columns(v) };
         let mut out = Columns::zeros(&self.device, v.n_samples, v.n_columns)?;
         let largest = fused::largest_entries(&self.device, v)?;
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        for packed in &self.packed {
+        for packed in terms {
             for first in (0..v.n_columns).step_by(PASS_COLUMNS) {
                 let pass = (first, (v.n_columns - first).min(PASS_COLUMNS));
                 let (device, scratch) = (&self.device, &mut scratch);
@@ -124,31 +181,118 @@ impl Products {
             }
         }
         if self.recipe.has_linear() {
-            let d = self.n_features;
-            linear::add_product(&self.device, &self.features, d, &self.recipe, v, &mut out)?;
+            linear::add_product(&self.exact(), &self.exact(), v, &mut out)?;
         }
         Ok(out)
     }
 
     /// As [`apply_exact`](Self::apply_exact), from and to the GPU.
     pub fn apply_exact_columns(&self, v: &Columns) -> Result<Columns, Error> {
-        self.exact().product(v)
+        self.exact().product(&self.exact(), v)
+    }
+
+    /// v·K for vectors as rows, as the operators of argwhy-core have them; in f64 where no
+    /// precision is given.
+    pub fn apply_rows(
+        &self,
+        v: ArrayView2<'_, f64>,
+        precision: Option<Precision>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        let columns = self.upload_rows(v)?;
+        let found = match precision {
+            Some(precision) => self.apply_columns(&columns, precision)?,
+            None => self.apply_exact_columns(&columns)?,
+        };
+        self.download_rows(&found, out)
+    }
+
+    /// κ(rows, samples)·v in f64, for other samples: `rows` is any number × n_features, finite.
+    pub fn apply_between(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        v: &Columns,
+    ) -> Result<Array2<f64>, Error> {
+        let rows = self.recipe.scaled(rows)?;
+        check_finite("features", rows.view())?;
+        let features = self.device.upload("features", rows.as_slice().expect("row by row"))?;
+        let n_rows = rows.nrows();
+        let centre = |_| Centred::new(&self.device, &features, &self.means, n_rows);
+        let centred = self.centred.as_ref().map(centre).transpose()?;
+        let others = Exact {
+            features: &features,
+            n_samples: n_rows,
+            centred: centred.as_ref(),
+            ..self.exact()
+        };
+        self.download(&self.exact().product(&others, v)?)
+    }
+
+    /// v·K[samples, :] in f64 for vectors as rows: `v` has a column for each of `samples`.
+    pub fn apply_some(
+        &self,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+    ) -> Result<Array2<f64>, Error> {
+        let features = self.gather(samples)?;
+        let n_samples = samples.len();
+        let centre = |_| Centred::new(&self.device, &features, &self.means, n_samples);
+        let centred = self.centred.as_ref().map(centre).transpose()?;
+        let few =
+            Exact { features: &features, n_samples, centred: centred.as_ref(), ..self.exact() };
+        let data = v.t().as_standard_layout().into_owned();
+        let data = self.device.upload("vectors", data.as_slice().expect("row by row"))?;
+        let columns = Columns { data, n_samples, n_columns: v.nrows() };
+        let found = few.product(&self.exact(), &columns)?;
+        let mut out = Array2::zeros((v.nrows(), self.n_samples));
+        self.download_rows(&found, out.view_mut())?;
+        Ok(out)
+    }
+
+    /// The matrix of the listed samples alone, prepared likewise.
+    pub fn restrict(&self, samples: &[usize]) -> Result<Self, Error> {
+        let features = self.gather(samples)?;
+        let doing = |error| Error::from_driver("copying features", error);
+        let means = self.device.stream().clone_dtod(&self.means).map_err(doing)?;
+        Self::from_device(&self.device, self.recipe.clone(), features, means, self.what())
     }
 
     /// K[rows, :], computed in f64 by differences and rounded to `T`, f32 or f64: one row for each
     /// number, in order.
     pub fn rows<T: Entry>(&self, rows: &[usize]) -> Result<Array2<T>, Error> {
-        let n_samples = self.n_samples;
-        if let Some(&row) = rows.iter().find(|row| **row >= n_samples) {
-            return Err(Error::Row { row, n_samples });
-        }
-        let shape = (rows.len(), n_samples);
-        if rows.is_empty() {
+        self.values(rows, None)
+    }
+
+    /// K[samples, samples], likewise.
+    pub fn block<T: Entry>(&self, samples: &[usize]) -> Result<Array2<T>, Error> {
+        self.values(samples, Some(samples))
+    }
+
+    fn values<T: Entry>(
+        &self,
+        rows: &[usize],
+        columns: Option<&[usize]>,
+    ) -> Result<Array2<T>, Error> {
+        let row_numbers = self.numbers(rows)?;
+        let columns = columns.map(|columns| self.numbers(columns)).transpose()?;
+        let width = columns.as_ref().map_or(self.n_samples, Vec::len);
+        let shape = (rows.len(), width);
+        if rows.is_empty() || width == 0 {
             return Ok(Array2::from_shape_simple_fn(shape, T::default));
         }
-        let numbers: Vec<u64> = rows.iter().map(|row| *row as u64).collect();
-        let values = self.device.download(&self.exact().rows(&numbers)?)?;
-        Ok(Array2::from_shape_vec(shape, values).expect("one value a row and sample"))
+        let mut out = self.device.zeros("rows of K", rows.len() * width)?;
+        self.exact().values(&row_numbers, columns.as_deref(), &mut out, width)?;
+        let values = self.device.download(&out)?;
+        Ok(Array2::from_shape_vec(shape, values).expect("one value a row and column"))
+    }
+
+    /// Numbers of samples as kernels take them.
+    pub(crate) fn numbers(&self, samples: &[usize]) -> Result<Vec<u64>, Error> {
+        let n_samples = self.n_samples;
+        match samples.iter().find(|sample| **sample >= n_samples) {
+            Some(&row) => Err(Error::Row { row, n_samples }),
+            None => Ok(samples.iter().map(|sample| *sample as u64).collect()),
+        }
     }
 
     /// A copy of v (n_samples × at least one column, finite) on the GPU.
@@ -171,7 +315,64 @@ impl Products {
         Ok(Array2::from_shape_vec(shape, data).expect("as many as were computed"))
     }
 
-    fn exact(&self) -> Exact<'_> {
+    /// Vectors as rows, n_vectors × n_samples, to the GPU as columns.
+    fn upload_rows(&self, v: ArrayView2<'_, f64>) -> Result<Columns, Error> {
+        let (n_columns, n_samples) = v.dim();
+        if n_samples != self.n_samples || n_columns == 0 {
+            let expected = format!("(one or more, {})", self.n_samples);
+            return Err(Error::Shape { what: "v", found: v.dim(), expected });
+        }
+        check_finite("v", v)?;
+        let v = v.as_standard_layout();
+        let rows = self.device.upload("vectors", v.as_slice().expect("row by row"))?;
+        let mut columns = Columns::zeros(&self.device, n_samples, n_columns)?;
+        self.turn("rows_to_columns", &rows, &mut columns.data, n_columns, n_samples)?;
+        Ok(columns)
+    }
+
+    fn download_rows(&self, columns: &Columns, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {
+        let Columns { data, n_samples, n_columns } = columns;
+        let mut rows = self.device.zeros("vectors", data.len())?;
+        self.turn("columns_to_rows", data, &mut rows, *n_columns, *n_samples)?;
+        self.device.download_rows(&rows, out)
+    }
+
+    #[allow(unsafe_code)]
+    fn turn(
+        &self,
+        name: &str,
+        from: &CudaSlice<f64>,
+        to: &mut CudaSlice<f64>,
+        n_columns: usize,
+        n_samples: usize,
+    ) -> Result<(), Error> {
+        let (n, columns) = (n_samples as u64, int(n_columns));
+        let function = self.device.function("pack", name, 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(from).arg(to).arg(&n).arg(&columns);
+        // SAFETY: the arguments are those of the kernel; both arrays have n_samples × n_columns.
+        unsafe { launch.launch(one_thread_each(n_samples)) }
+            .map_err(|error| Error::from_driver("turning vectors", error))?;
+        Ok(())
+    }
+
+    /// Features of the listed samples.
+    #[allow(unsafe_code)]
+    fn gather(&self, samples: &[usize]) -> Result<CudaSlice<f64>, Error> {
+        let numbers = self.device.upload("row numbers", &self.numbers(samples)?)?;
+        let len = samples.len() * self.n_features;
+        let mut out = self.device.zeros("the features", len)?;
+        let (n, d) = (samples.len() as u64, int(self.n_features));
+        let function = self.device.function("pack", "gather_rows", 0)?;
+        let mut launch = self.device.stream().launch_builder(&function);
+        launch.arg(&self.features).arg(&numbers).arg(&mut out).arg(&n).arg(&d);
+        // SAFETY: the arguments are those of the kernel; `numbers` checked the samples.
+        unsafe { launch.launch(one_thread_each(len)) }
+            .map_err(|error| Error::from_driver("copying features", error))?;
+        Ok(out)
+    }
+
+    pub(crate) fn exact(&self) -> Exact<'_> {
         Exact {
             device: &self.device,
             features: &self.features,
@@ -184,13 +385,21 @@ impl Products {
 }
 
 fn check_finite(what: &'static str, array: ArrayView2<'_, f64>) -> Result<(), Error> {
+    if array.iter().all(|value| value.is_finite()) {
+        return Ok(());
+    }
     match array.indexed_iter().find(|(_, value)| !value.is_finite()) {
         None => Ok(()),
         Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
     }
 }
 
-fn check_range(features: ArrayView2<'_, f64>, means: &[f64], scale: f64) -> Result<(), Error> {
+/// Whether f16 holds features that are so far from their means.
+pub(crate) fn check_range(
+    features: ArrayView2<'_, f64>,
+    means: &[f64],
+    scale: f64,
+) -> Result<(), Error> {
     let distance = |column: usize, z: f64| ((z - means[column]) * scale).abs();
     let beyond =
         |((_, column), z): &((usize, usize), &f64)| distance(*column, **z) > LARGEST_FEATURE;

@@ -96,6 +96,11 @@ impl Recipe {
         self.linear != 0.0 || self.constant != 0.0
     }
 
+    /// Whether features are divided by length scales.
+    pub(crate) fn has_scales(&self) -> bool {
+        self.length_scales.is_some()
+    }
+
     /// Features divided by their length scales, row by row in memory.
     pub(crate) fn scaled(&self, features: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
         let mut scaled = features.as_standard_layout().into_owned();

@@ -4,7 +4,7 @@ use super::memory::{Choices, plain_bytes};
 use super::time::plain_seconds;
 use super::{KernelPlan, Method, Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, OperatorChoice, SolverKind};
-use argwhy_core::backend::{Backend, Storage};
+use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::operator::{OperatorKind, Precision};
 use argwhy_core::solver::NewtonSettings;
 use argwhy_core::solver::sso::Initialization;
@@ -28,7 +28,13 @@ impl Plan {
             SolverKind::Sso => blocks(settings, sizes.n_samples)?,
         };
         let n_together = blocks[0].max(blocks[1]);
-        let choices = Choices { settings, sizes, backend, kernel, blocks, n_together };
+        let Sizes { n_features, decision_dim, coupled, .. } = sizes;
+        let remote_rank = if coupled {
+            None
+        } else {
+            backend.factor_rank(&kernel, n_together, n_features, decision_dim)
+        };
+        let choices = Choices { settings, sizes, backend, kernel, blocks, n_together, remote_rank };
         let kinds = choices.kinds()?;
         if let Some(plan) = choices.factorised(&kinds) {
             return Ok(plan);
@@ -160,6 +166,7 @@ impl Choices<'_> {
         } else {
             full.min(NewtonSettings::partial_rank_for(self.n_together))
         };
+        let full = full.min(self.remote_rank.unwrap_or(full));
         (full, full.min(LEAST_RANK))
     }
 
@@ -194,6 +201,8 @@ impl Choices<'_> {
                 precision,
                 max_rank,
                 quick_bytes,
+                device: Some(self.backend.name()).filter(|name| *name != Host.name()),
+                remote_factor: self.remote_rank.is_some() && max_rank < n_together,
             }),
             memory_bytes: self.memory(precision, operator, max_rank),
             limit_bytes: self.settings.memory.0,

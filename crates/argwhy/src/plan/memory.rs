@@ -30,6 +30,8 @@ pub(super) struct Choices<'a> {
     /// Samples of a block of SSO, and of a part of its warm-up.
     pub(super) blocks: [usize; 2],
     pub(super) n_together: usize,
+    /// The largest rank that the backend itself has room for; none where the host keeps it.
+    pub(super) remote_rank: Option<usize>,
 }
 
 impl Choices<'_> {
@@ -80,6 +82,8 @@ impl Choices<'_> {
         let storage = Storage::new(kind, precision);
         // The preconditioner is built before the first product.
         let product = self.backend.product_bytes(n_samples, vectors);
+        // What the backend keeps is not this process's.
+        let rank = if self.remote_rank.is_some() && rank < n_samples { 0 } else { rank };
         let building = if rank < n_samples { LowRank::building_bytes(n_samples, rank) } else { 0 };
         (numbers * size_of::<f64>()) as u64
             + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)

@@ -19,6 +19,8 @@ const ENOUGH_TRACE: f64 = 200.0;
 /// Ranks up to which it is worth trying, on a few rows, how good a preconditioner of that rank will
 /// be.
 const TRIED_RANK: usize = 400;
+/// Multiply-adds a second of a preconditioner that a GPU keeps.
+const REMOTE_RATE: f64 = 2e12;
 /// Passes over all features that a fit in the primal usually takes.
 const USUAL_PASSES: f64 = 14.0;
 
@@ -76,7 +78,8 @@ impl Plan {
         }
         let dim = sizes.decision_dim as f64;
         let flops = n * rank * rank * 1.5 * systems + products * 2.0 * n * rank * dim;
-        self.seconds = build + products * product + flops / (5e9 * cores);
+        let rate = if plan.remote_factor { REMOTE_RATE } else { 5e9 * cores };
+        self.seconds = build + products * product + flops / rate;
         Ok(())
     }
 }

@@ -96,6 +96,50 @@ impl fmt::Display for MemorySize {
     }
 }
 
+/// Where kernel values are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// On a GPU where there is one and the fit is large enough to be worth it, else on this
+    /// machine's cores.
+    #[default]
+    Auto,
+    /// On this machine's cores.
+    Cpu,
+    /// On the NVIDIA GPU of this number.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected auto, cpu, cuda or cuda:N with the number of a GPU".to_owned();
+        match text.split_once(':') {
+            None if text == "auto" => Ok(Self::Auto),
+            None if text == "cpu" => Ok(Self::Cpu),
+            None if text == "cuda" => Ok(Self::Cuda(0)),
+            Some(("cuda", number)) => number.parse().map(Self::Cuda).map_err(|_| wrong()),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(0) => f.write_str("cuda"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+impl Serialize for DeviceChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A list of numbers, `inf` and `-inf` included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers(pub Vec<f64>);
@@ -208,7 +252,7 @@ macro_rules! read_as_written {
         }
     )*};
 }
-read_as_written!(Block, Gamma, MemorySize, Numbers);
+read_as_written!(Block, DeviceChoice, Gamma, MemorySize, Numbers);
 
 impl Serialize for Gamma {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -253,6 +297,24 @@ mod tests {
         assert_eq!(MemorySize(2 << 30).to_string(), "2GiB");
         assert_eq!(MemorySize(1_610_612_736).to_string(), "1.5GiB");
         assert_eq!(MemorySize(100).to_string(), "100B");
+    }
+
+    #[test]
+    fn devices_read_and_print() {
+        for (text, device) in [
+            ("auto", DeviceChoice::Auto),
+            ("cpu", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:3", DeviceChoice::Cuda(3)),
+        ] {
+            assert_eq!(text.parse(), Ok(device));
+            assert_eq!(device.to_string(), text);
+        }
+        assert_eq!("cuda:0".parse(), Ok(DeviceChoice::Cuda(0)));
+        for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA"] {
+            let error = text.parse::<DeviceChoice>().unwrap_err();
+            assert!(error.contains("auto, cpu, cuda or cuda:N"), "{text}: {error}");
+        }
     }
 
     #[test]

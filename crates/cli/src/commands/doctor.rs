@@ -6,6 +6,7 @@ use crate::args::DoctorArgs;
 use crate::error::CliError;
 use argwhy::core::linalg::simd::Isa;
 use argwhy::core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
+use argwhy::device::{self, Examined};
 use argwhy::settings::{MemorySize, Numbers};
 use argwhy::{Dataset, FitSettings, Kernel, Pipeline, Predictor, machine};
 use argwhy_experts::{Expert, ExpertSettings, Quadrotor};
@@ -32,6 +33,7 @@ pub fn run(args: &DoctorArgs) -> Result<End, CliError> {
     let mut checks = vec![processor(), memory()];
     checks.extend(kernels());
     checks.push(speed());
+    checks.push(gpu());
     checks.push(threads());
     checks.extend(fit_and_files());
     let failed = checks.iter().filter(|check| !check.ok).count();
@@ -145,6 +147,18 @@ fn speed() -> Check {
         ok,
         found: format!("{per_value:.2} ns a value (78 features, all cores)"),
     }
+}
+
+/// A GPU against the definition; having none is no fault.
+fn gpu() -> Check {
+    let (ok, found) = match device::examine() {
+        Ok(Examined { what, off: [single, double] }) => (
+            single < 1e-4 && double < 1e-11,
+            format!("{what}; off by {single:.0e} while iterating, {double:.0e} in f64"),
+        ),
+        Err(why) => (true, format!("none: {why}")),
+    };
+    Check { name: "gpu", ok, found }
 }
 
 fn threads() -> Check {

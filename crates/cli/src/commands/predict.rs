@@ -6,7 +6,6 @@ use crate::End;
 use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::Predictor;
 use argwhy::core::Constraints;
 use argwhy::core::dataset::{ConstraintArrays, Relation};
 use argwhy::core::decision_set::{Prices, SampleSets};
@@ -15,6 +14,7 @@ use argwhy::io::{
     SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions, write_prices,
     write_whole,
 };
+use argwhy::{Predictor, device};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     if args.jsonl {
         return stream(&predictor, args);
     }
+    let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
         return Err(CliError::Usage("DATA and --output are needed without --jsonl".to_owned()));
     };

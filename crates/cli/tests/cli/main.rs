@@ -9,6 +9,7 @@ mod attacks;
 mod charging;
 mod contract;
 mod determinism;
+mod device;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]

@@ -18,6 +18,7 @@
 //! ```
 
 mod accumulate;
+mod factor;
 mod host;
 mod kind;
 mod schedule;
@@ -26,6 +27,7 @@ mod trended;
 mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
+pub use factor::RemoteFactor;
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};
 pub(crate) use trended::Trended;
@@ -89,6 +91,18 @@ pub trait KernelOperator: Send + Sync {
 
     /// The matrix of the listed samples alone, held as was planned when this one was made.
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;
+
+    /// Room on the operator's own machine for a low-rank factor of up to `max_rank` rows of K, or
+    /// of diag(roots)·K·diag(roots), with systems of `decision_dim` dimensions; none where the host
+    /// keeps it.
+    fn remote_factor(
+        &self,
+        _max_rank: usize,
+        _decision_dim: usize,
+        _roots: Option<&[f64]>,
+    ) -> Result<Option<Box<dyn RemoteFactor>>, Error> {
+        Ok(None)
+    }
 }
 
 /// What [`accuracy_for`] says of k = 1e-6 and a tolerance of 1e-6.

@@ -6,7 +6,7 @@
 //! ([`Problem::weigh`](crate::problem::Problem::weigh)), so that weights are given once, to the
 //! problem, and no operator knows of them.
 
-use super::KernelOperator;
+use super::{KernelOperator, RemoteFactor};
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
@@ -167,6 +167,16 @@ impl KernelOperator for Weighted<'_> {
         let Some(Weights { roots, .. }) = &self.weights else { return Ok(part) };
         let roots = samples.iter().map(|&i| roots[i]).collect();
         Ok(Box::new(Weighted::of(Inner::Shared(Arc::from(part)), Some(roots))))
+    }
+
+    fn remote_factor(
+        &self,
+        max_rank: usize,
+        decision_dim: usize,
+        roots: Option<&[f64]>,
+    ) -> Result<Option<Box<dyn RemoteFactor>>, Error> {
+        let own = self.weights.as_ref().map(|weights| &*weights.roots);
+        self.operator().remote_factor(max_rank, decision_dim, roots.or(own))
     }
 }
 

@@ -161,7 +161,12 @@ impl Preconditioner for Coupled {
         Ok(())
     }
 
-    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+    fn apply(
+        &self,
+        systems: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
         let rank = self.rank;
         let coordinates = v.to_owned();
         let w = self.faces.expand(systems.len(), &coordinates);
@@ -208,6 +213,7 @@ impl Preconditioner for Coupled {
         }
         self.faces.reduce(systems, &mut back);
         out.assign(&((&coordinates - &back) / self.ridge));
+        Ok(())
     }
 }
 
@@ -252,7 +258,7 @@ mod tests {
             faces.reduce(&[0], &mut image);
             image.scaled_add(ridge, &c);
             let mut found = Array2::zeros((dim, n));
-            preconditioner.apply(&[0], image.view(), found.view_mut());
+            preconditioner.apply(&[0], image.view(), found.view_mut()).unwrap();
             let worst = (&found - &c).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             // B is rounded to f32.
             assert!(worst < 1e-4, "{worst:e}");

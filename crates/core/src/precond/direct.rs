@@ -292,7 +292,12 @@ impl Preconditioner for Direct<'_> {
         Ok(())
     }
 
-    fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+    fn apply(
+        &self,
+        dimensions: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
         // Those that share L go through it together.
         let shares =
             |c: &usize| !matches!(self.dimensions[dimensions[*c]].system, FreeSystem::Own { .. });
@@ -320,6 +325,7 @@ impl Preconditioner for Direct<'_> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -411,7 +417,7 @@ mod tests {
                 v.scaled_add(ridge, &w);
                 v.zip_mut_with(&free, |v, free| *v = if *free { *v } else { 0.0 });
                 let mut out = Array2::zeros((3, n));
-                direct.apply(&[0, 1, 2], v.view(), out.view_mut());
+                direct.apply(&[0, 1, 2], v.view(), out.view_mut()).unwrap();
                 let worst = (&out - &w).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
                 assert!(worst < 1e-10, "{worst:e}");
                 // Without a product, where no dimension is factorised on its own.
@@ -427,7 +433,7 @@ mod tests {
                 // A choice of dimensions, in another order.
                 let mut some = Array2::zeros((2, n));
                 let picked = v.select(ndarray::Axis(0), &[2, 1]);
-                direct.apply(&[2, 1], picked.view(), some.view_mut());
+                direct.apply(&[2, 1], picked.view(), some.view_mut()).unwrap();
                 let expected = out.select(ndarray::Axis(0), &[2, 1]);
                 assert!((&some - &expected).iter().all(|d| d.abs() < 1e-10));
             }

@@ -11,7 +11,7 @@ use crate::kernel::layout::BLOCK;
 use crate::linalg::aligned::Aligned;
 use crate::linalg::dense::{add_product_rows, forward_substitute_rows};
 use crate::linalg::sums::sum_over;
-use crate::operator::KernelOperator;
+use crate::operator::{KernelOperator, RemoteFactor};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
@@ -33,8 +33,14 @@ pub struct RankLimits {
 pub struct LowRank {
     n_samples: usize,
     rank: usize,
-    blocks: Vec<FactorRows>,
+    rows: Rows,
     trace_left: f64,
+}
+
+/// Where B is.
+enum Rows {
+    Here(Vec<FactorRows>),
+    There(Box<dyn RemoteFactor>),
 }
 
 /// Rows of B that were found in one round.
@@ -58,6 +64,27 @@ impl LowRank {
         operator: &dyn KernelOperator,
         limits: RankLimits,
         rng: &mut impl Rng,
+        keep_going: impl FnMut() -> bool,
+    ) -> Result<Self, Error> {
+        Self::grow(operator, Rows::Here(Vec::new()), limits, rng, keep_going)
+    }
+
+    /// The same in `place`, which the operator made.
+    pub(crate) fn build_there(
+        operator: &dyn KernelOperator,
+        place: Box<dyn RemoteFactor>,
+        limits: RankLimits,
+        rng: &mut impl Rng,
+        keep_going: impl FnMut() -> bool,
+    ) -> Result<Self, Error> {
+        Self::grow(operator, Rows::There(place), limits, rng, keep_going)
+    }
+
+    fn grow(
+        operator: &dyn KernelOperator,
+        rows: Rows,
+        limits: RankLimits,
+        rng: &mut impl Rng,
         mut keep_going: impl FnMut() -> bool,
     ) -> Result<Self, Error> {
         let n_samples = operator.n_samples();
@@ -65,13 +92,17 @@ impl LowRank {
         let first_trace = sum_over(n_samples, |i| diagonal[i]);
         // Below this share of its first value a diagonal entry is rounding.
         let floor: Vec<f64> = diagonal.iter().map(|d| 1e-7 * d).collect();
-        let mut factor = Self { n_samples, rank: 0, blocks: Vec::new(), trace_left: first_trace };
+        let n_proposals = match &rows {
+            Rows::Here(_) => proposals(n_samples),
+            Rows::There(factor) => factor.n_proposals(),
+        };
+        let mut factor = Self { n_samples, rank: 0, rows, trace_left: first_trace };
         let mut panel = Vec::new();
         while factor.rank < limits.max_rank.min(n_samples)
             && factor.trace_left > limits.enough_trace
             && keep_going()
         {
-            let wanted = proposals(n_samples).min(limits.max_rank - factor.rank);
+            let wanted = n_proposals.min(limits.max_rank - factor.rank);
             let proposals = propose(&diagonal, factor.trace_left, wanted, rng);
             if proposals.is_empty() {
                 break;
@@ -81,12 +112,18 @@ impl LowRank {
                 // Everything proposed was rounding noise: K has no more rank in this precision.
                 break;
             }
-            factor.append(operator, &pivots, &triangle, &mut panel, &mut diagonal)?;
-            for (d, floor) in diagonal.iter_mut().zip(&floor) {
-                if *d < *floor {
-                    *d = 0.0;
+            match &mut factor.rows {
+                Rows::There(rows) => rows.append(&pivots, &triangle, &mut diagonal, &floor)?,
+                Rows::Here(_) => {
+                    factor.append(operator, &pivots, &triangle, &mut panel, &mut diagonal)?;
+                    for (d, floor) in diagonal.iter_mut().zip(&floor) {
+                        if *d < *floor {
+                            *d = 0.0;
+                        }
+                    }
                 }
             }
+            factor.rank += pivots.len();
             factor.trace_left = sum_over(n_samples, |i| diagonal[i]);
         }
         Ok(factor)
@@ -117,15 +154,35 @@ impl LowRank {
         self.trace_left
     }
 
+    /// The rows that the host keeps.
     pub(crate) fn blocks(&self) -> &[FactorRows] {
-        &self.blocks
+        match &self.rows {
+            Rows::Here(blocks) => blocks,
+            Rows::There(_) => &[],
+        }
     }
 
-    /// B restricted to `samples`, rank × samples.len() row-major.
+    /// The factor on the operator's machine, or this one where it is the host's.
+    pub(crate) fn into_remote(self) -> Result<Box<dyn RemoteFactor>, Self> {
+        match self.rows {
+            Rows::There(factor) => Ok(factor),
+            rows @ Rows::Here(_) => Err(Self { rows, ..self }),
+        }
+    }
+
+    /// B restricted to `samples`, wherever it is.
+    fn columns(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
+        match &self.rows {
+            Rows::Here(_) => Ok(self.gather(samples)),
+            Rows::There(factor) => factor.gather(samples),
+        }
+    }
+
+    /// B restricted to `samples`, rank × samples.len() row-major, of rows that the host keeps.
     pub(crate) fn gather(&self, samples: &[usize]) -> Vec<f64> {
         let mut out = vec![0.0; self.rank * samples.len()];
         let mut row = 0;
-        for block in &self.blocks {
+        for block in self.blocks() {
             for r in 0..block.n_rows {
                 let out = &mut out[row * samples.len()..(row + 1) * samples.len()];
                 for (out, &i) in out.iter_mut().zip(samples) {
@@ -142,8 +199,8 @@ impl LowRank {
     fn at(&self, samples: &[usize]) -> Vec<Vec<f64>> {
         let whole = self.gather(samples);
         let mut first = 0;
-        let mut rounds = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
+        let mut rounds = Vec::with_capacity(self.blocks().len());
+        for block in self.blocks() {
             let end = first + block.n_rows * samples.len();
             rounds.push(transpose(&whole[first..end], block.n_rows, samples.len()));
             first = end;
@@ -162,7 +219,7 @@ impl LowRank {
         let m = proposals.len();
         let mut block = vec![0.0; m * m];
         operator.block_into(proposals, &mut block)?;
-        let old = self.gather(proposals);
+        let old = self.columns(proposals)?;
         let old_transposed = transpose(&old, self.rank, m);
         add_product_rows(&mut block, -1.0, &old_transposed, &old, (m, m, self.rank));
 
@@ -211,7 +268,7 @@ impl LowRank {
         operator.rows_into(pivots, 0..n_samples, panel)?;
         let weights = self.at(pivots);
         let mut data = Aligned::zeros(self.n_samples.div_ceil(BLOCK) * m * BLOCK);
-        let (old, panel) = (&self.blocks, &*panel);
+        let (old, panel) = (self.blocks(), &*panel);
         data.par_chunks_mut(m * BLOCK).zip(diagonal.par_chunks_mut(BLOCK)).enumerate().for_each(
             |(block, (data, diagonal))| {
                 let len = diagonal.len();
@@ -236,8 +293,9 @@ impl LowRank {
         for &i in pivots {
             diagonal[i] = 0.0;
         }
-        self.blocks.push(FactorRows { n_rows: m, data });
-        self.rank += m;
+        if let Rows::Here(blocks) = &mut self.rows {
+            blocks.push(FactorRows { n_rows: m, data });
+        }
         Ok(())
     }
 }

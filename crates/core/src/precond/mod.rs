@@ -5,11 +5,13 @@
 mod coupled;
 mod direct;
 mod low_rank;
+mod remote;
 mod woodbury;
 
 pub(crate) use coupled::Coupled;
 pub(crate) use direct::Direct;
 pub use low_rank::{LowRank, RankLimits};
+pub(crate) use remote::Remote;
 pub(crate) use woodbury::Woodbury;
 
 use crate::decision_set::Faces;
@@ -33,8 +35,14 @@ impl Preconditioner for Identity {
         Ok(())
     }
 
-    fn apply(&self, _: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+    fn apply(
+        &self,
+        _: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
         out.assign(&v);
+        Ok(())
     }
 }
 
@@ -43,8 +51,13 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
         (**self).update(faces)
     }
 
-    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) {
-        (**self).apply(systems, v, out);
+    fn apply(
+        &self,
+        systems: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        (**self).apply(systems, v, out)
     }
 
     fn set_ridge(&mut self, ridge: f64) -> bool {
@@ -65,7 +78,12 @@ pub(crate) trait Preconditioner {
     /// Applies it for the listed systems: of boxes the dimensions, each a row of v and out, of
     /// polyhedra vectors over all dimensions, one below the other. Both are in the coordinates of
     /// the faces, zero beyond the free ones.
-    fn apply(&self, systems: &[usize], v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>);
+    fn apply(
+        &self,
+        systems: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error>;
 
     /// Takes another λ from the next [`update`](Self::update) on. False where that means making it
     /// anew.

@@ -138,7 +138,12 @@ impl Preconditioner for Woodbury {
             })
     }
 
-    fn apply(&self, dimensions: &[usize], v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+    fn apply(
+        &self,
+        dimensions: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
         let (n_vectors, n_samples) = v.dim();
         let n_blocks = n_samples.div_ceil(BLOCK);
         let block_size = n_vectors * BLOCK;
@@ -211,6 +216,7 @@ impl Preconditioner for Woodbury {
                 *value = if free[i] { y / self.ridge } else { 0.0 };
             }
         }
+        Ok(())
     }
 }
 
@@ -278,7 +284,7 @@ mod tests {
                 }
             }
             let mut out = Array2::zeros((3, n));
-            preconditioner.apply(&[0, 1, 2], v.view(), out.view_mut());
+            preconditioner.apply(&[0, 1, 2], v.view(), out.view_mut()).unwrap();
             let worst = (&out - &w).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             assert!(worst < 1e-8, "{worst:e}");
         }

@@ -77,7 +77,7 @@ impl System<'_> {
         };
         let mut residual = rhs.select(Axis(0), &rows(&active));
         let mut z = Array2::zeros(residual.dim());
-        self.preconditioner.apply(&active, residual.view(), z.view_mut());
+        self.preconditioner.apply(&active, residual.view(), z.view_mut())?;
         let mut p = z.clone();
         let mut rho: Vec<f64> = (0..active.len()).map(|c| inner(&residual, &z, c, each)).collect();
         'iterations: while !active.is_empty() && products < max_products {
@@ -129,7 +129,7 @@ impl System<'_> {
             if active.is_empty() {
                 break;
             }
-            self.preconditioner.apply(&active, residual.view(), z.view_mut());
+            self.preconditioner.apply(&active, residual.view(), z.view_mut())?;
             for (c, rho) in rho.iter_mut().enumerate() {
                 let next = inner(&residual, &z, c, each);
                 let beta = next / *rho;

@@ -3,7 +3,9 @@
 use super::settings::NewtonSettings;
 use crate::error::Error;
 use crate::operator::KernelOperator;
-use crate::precond::{Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Woodbury};
+use crate::precond::{
+    Coupled, Direct, Identity, LowRank, Preconditioner, RankLimits, Remote, Woodbury,
+};
 use crate::problem::Problem;
 use crate::random::stream;
 use crate::solver::clock::Clock;
@@ -41,11 +43,21 @@ impl<'a> Assembled<'a> {
         }
         let limits = RankLimits { max_rank, enough_trace: ENOUGH_TRACE * finest };
         let mut rng = stream(seed, "pivots");
-        let factor = LowRank::build(operator, limits, &mut rng, || !clock.poll())?;
+        let ridge = problem.ridge();
+        let place = if separate { operator.remote_factor(max_rank, dim, None)? } else { None };
+        let factor = match place {
+            None => LowRank::build(operator, limits, &mut rng, || !clock.poll())?,
+            Some(place) => {
+                LowRank::build_there(operator, place, limits, &mut rng, || !clock.poll())?
+            }
+        };
         let preconditioner: Box<dyn Preconditioner + 'a> = if separate {
-            Box::new(Woodbury::new(factor, problem.ridge(), dim))
+            match Remote::new(factor, ridge) {
+                Ok(remote) => Box::new(remote),
+                Err(factor) => Box::new(Woodbury::new(factor, ridge, dim)),
+            }
         } else {
-            Box::new(Coupled::new(factor, problem.ridge(), dim))
+            Box::new(Coupled::new(factor, ridge, dim))
         };
         Ok(Self { operator, preconditioner })
     }

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""What a GPU is worth: whole fits at N = 100,000 and more, and decisions a second, in Markdown.
+
+    python bench/gpu.py --argwhy target/release/argwhy --large DIR [--million FILE.npz] [--peer]
+
+DIR holds hopper-medium-expert.npz and walker2d-medium-expert.npz (`bench/rollout.py`), FILE.npz a
+million rows rolled out likewise (`bench/rollout.py --rows 500000`). Needs an NVIDIA GPU, its driver
+and NumPy. Each fit runs twice: the driver compiles the kernels in the first and keeps what it
+compiled. `--peer` also solves kernel ridge by conjugate gradients in PyTorch on the same GPU, with
+the kernel matrix in blocks, as GPyTorch and KeOps do.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+BOUNDS = ["--bounds=-1,1", "--memory", "16GiB", "--json", "--quiet"]
+N_SIGNALS = 1_000_000
+
+
+def run(command):
+    """stdout of a command that must succeed, and its seconds."""
+    print("$ " + " ".join(map(str, command)), file=sys.stderr, flush=True)
+    start = time.monotonic()
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"gpu: {done.stderr.strip()}")
+    return done.stdout, time.monotonic() - start
+
+
+def fit(argwhy, data, folder, more=()):
+    """The second of two fits: its answer, its model, its seconds from start to end."""
+    model = folder / f"{data.stem}.argwhy"
+    command = [argwhy, "fit", data, "-o", model, "--device", "cuda", *BOUNDS, *more]
+    run(command)
+    answer, seconds = run(command)
+    return json.loads(answer), model, seconds
+
+
+def fit_row(name, answer, seconds):
+    return [
+        name,
+        f"{answer['n_samples']:,}",
+        answer["feature_dim"],
+        answer["status"],
+        f"{answer['relative_gap']:.1e}",
+        answer["kernel_products"],
+        f"{answer['seconds']:.2f}",
+        f"{seconds:.2f}",
+        f"{answer['peak_memory_bytes'] / 2**20:.0f}",
+    ]
+
+
+def decisions(argwhy, data, folder):
+    """Decisions a second of a model of 5000 samples, features and projections included."""
+    model, signals = folder / "small.argwhy", folder / "signals.npy"
+    run([argwhy, "fit", data, "-o", model, "--rows", "0:5000", "--device", "cpu", *BOUNDS])
+    with np.load(data) as arrays:
+        few = arrays["observations"]
+    rows = {}
+    for device in ("cuda", "cpu"):
+        seconds = {}
+        for n in (1000, N_SIGNALS):
+            np.save(signals, np.resize(few, (n, few.shape[1])))
+            command = [argwhy, "predict", model, signals, "-o", folder / f"{device}.npy", "--device", device, "--quiet"]
+            seconds[n] = min(run(command)[1] for _ in range(2))
+        rows[device] = (N_SIGNALS - 1000) / (seconds[N_SIGNALS] - seconds[1000])
+    by_gpu, by_host = (np.load(folder / f"{device}.npy") for device in ("cuda", "cpu"))
+    return rows, abs(by_gpu - by_host).max(), int((abs(by_gpu) > 1).sum())
+
+
+def peer(data, k, residual):
+    """Kernel ridge by conjugate gradients in PyTorch, f32: products, residual, seconds."""
+    import torch
+
+    with np.load(data) as arrays:
+        x, y = arrays["observations"].astype(float), arrays["actions"].astype(float)
+    i, j = np.triu_indices(x.shape[1])
+    z = np.hstack([np.ones((len(x), 1)), x, x[:, i] * x[:, j]])
+    z = np.clip((z - z.mean(0)) / (z.std(0) + 1e-7), -1000, 1000)
+    gamma, n = 1 / z.shape[1], len(z)
+    z = torch.tensor(z - z.mean(0), dtype=torch.float32, device="cuda")
+    b = torch.tensor(y, dtype=torch.float32, device="cuda")
+    norms = (z * z).sum(1)
+
+    def product(v):
+        out = torch.empty_like(v)
+        for first in range(0, n, 8192):
+            part = slice(first, first + 8192)
+            square = norms[part, None] + norms - 2 * z[part] @ z.T
+            out[part] = torch.exp(-gamma * square.clamp_(min=0)) @ v
+        return out + k * n * v
+
+    def solve(most):
+        found, r = torch.zeros_like(b), b.clone()
+        p, rho, products = r.clone(), (r * r).sum(0), 0
+        while products < most and bool((rho.sqrt() > residual * b.norm(dim=0)).any()):
+            q = product(p)
+            step = rho / (p * q).sum(0)
+            found, r, products = found + step * p, r - step * q, products + 1
+            rho, old = (r * r).sum(0), rho
+            p = r + rho / old * p
+        torch.cuda.synchronize()
+        return products, float((rho.sqrt() / b.norm(dim=0)).max())
+
+    solve(2)
+    start = time.monotonic()
+    products, reached = solve(2000)
+    return products, reached, time.monotonic() - start, torch.__version__
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    print("\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/gpu.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--argwhy", type=pathlib.Path, required=True, help="the binary")
+    parser.add_argument("--large", type=pathlib.Path, required=True, metavar="DIR", help="folder with TASK-medium-expert.npz")
+    parser.add_argument("--million", type=pathlib.Path, metavar="FILE", help="a million rows")
+    parser.add_argument("--peer", action="store_true", help="also conjugate gradients in PyTorch")
+    arguments = parser.parse_args()
+
+    argwhy, hopper = arguments.argwhy.resolve(), arguments.large / "hopper-medium-expert.npz"
+    checks = json.loads(run([argwhy, "doctor", "--json"])[0])
+    gpu = next(check["found"] for check in checks["checks"] if check["name"] == "gpu")
+    print(f"argwhy {checks['version']}; {gpu}\n")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        data = [hopper, arguments.large / "walker2d-medium-expert.npz"]
+        more = ["--device-memory", "40GiB"]
+        for path, options in [(path, []) for path in data] + [(arguments.million, more)] * bool(arguments.million):
+            answer, _, seconds = fit(argwhy, path, folder, options)
+            rows.append(fit_row(path.stem, answer, seconds))
+        table(["data", "N", "features", "status", "relative gap", "products", "fit, s", "file to model, s", "host MiB"], rows)
+        rates, off, outside = decisions(argwhy, hopper, folder)
+        print(f"decisions a second, N = 5000, a million signals: {rates['cuda']:.0f} on the GPU, {rates['cpu']:.0f} on the CPU; ")
+        print(f"they differ by {off:.1e} at most, and {outside} lie outside their limits\n")
+    if arguments.peer:
+        products, reached, seconds, version = peer(hopper, 1e-6, 1e-4)
+        print(f"PyTorch {version}, conjugate gradients without limits or certificate: {products} products, {seconds:.1f} s to {reached:.1e}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+//! `--device`: what is said with and without a GPU. Nothing here needs one.
+
+use crate::common::{Folder, says};
+
+#[test]
+fn doctor_says_in_a_sentence_what_gpu_there_is_or_why_there_is_none() {
+    let folder = Folder::new();
+    let health = folder.run(["doctor", "--json"]).exits(0).json();
+    let checks = health["checks"].as_array().unwrap();
+    let gpu = checks.iter().find(|check| check["name"] == "gpu").unwrap();
+    let found = gpu["found"].as_str().unwrap();
+    assert!(gpu["ok"] == true && !found.contains('\n'), "{found}");
+    assert!(found.starts_with("none: ") || found.contains("off by"), "{found}");
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_refused_by_name() {
+    let folder = Folder::with_model();
+    let fit = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--device=cuda:99"];
+    let predict = ["predict", "model.argwhy", "data.csv", "-o", "p.npy", "--device=cuda:99"];
+    for args in [&fit[..], &predict] {
+        let ran = folder.run(args).exits(2);
+        says(&ran.stderr, &["the cuda backend failed: there is no ", "use the CPU"]);
+    }
+    assert!(!folder.path("m.argwhy").exists() && !folder.path("p.npy").exists());
+}
+
+#[test]
+fn a_device_that_nobody_has_heard_of_is_named_with_those_there_are() {
+    let folder = Folder::with_data(30);
+    for name in ["gpu", "cuda:", "cpu:1"] {
+        let device = format!("--device={name}");
+        let ran = folder.run(["fit", "data.csv", "-o", "m.argwhy", &device]).exits(2);
+        says(&ran.stderr, &["auto, cpu, cuda or cuda:N"]);
+    }
+    let ran = folder.run(["fit", "data.csv", "-o", "m.argwhy", "--device-memory=much"]).exits(2);
+    says(&ran.stderr, &["16GiB", "--device-memory"]);
+}
+
+/// By default nothing is said of GPUs on a machine without one, and nothing changes.
+#[test]
+fn small_fits_are_the_same_with_and_without_the_setting() {
+    let folder = Folder::with_data(200);
+    let fit = |device: &[&str], output: &str| {
+        let args = ["fit", "data.csv", "-o", output, "--bounds=-1,1"];
+        folder.run(args.iter().chain(device)).exits(0).stderr.clone()
+    };
+    let said = fit(&[], "a.argwhy");
+    assert!(!said.to_lowercase().contains("gpu") && !said.contains("cuda"), "{said}");
+    fit(&["--device=cpu"], "b.argwhy");
+    for (model, decisions) in [("a.argwhy", "a.csv"), ("b.argwhy", "b.csv")] {
+        folder.run(["predict", model, "data.csv", "-o", decisions, "--device=cpu"]).exits(0);
+    }
+    assert_eq!(folder.text("a.csv"), folder.text("b.csv"));
+}

@@ -1,0 +1,41 @@
+//! A low-rank factor of K on the operator's own machine.
+
+use crate::error::Error;
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+/// B with K ≈ BᵀB, and (λI + B_FᵀB_F)⁻¹ for the free samples F of each dimension, kept where an
+/// operator keeps K: on a GPU, say. Pivots are chosen on the host.
+pub trait RemoteFactor: Send + Sync {
+    /// Rows of B.
+    fn rank(&self) -> usize;
+
+    /// Pivots that it takes in one round at most.
+    fn n_proposals(&self) -> usize;
+
+    /// B at `samples`, rank × samples.len() row-major.
+    fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error>;
+
+    /// Appends L⁻¹(K_S: − B_SᵀB) for the pivots S, L the lower triangle of their residual block,
+    /// column-major. `diagonal`, that of K − BᵀB, becomes that of the larger B: nowhere below zero,
+    /// zero at pivots and where it was below its `floor`.
+    fn append(
+        &mut self,
+        pivots: &[usize],
+        triangle: &[f64],
+        diagonal: &mut [f64],
+        floor: &[f64],
+    ) -> Result<(), Error>;
+
+    /// Prepares (λI + B_FᵀB_F)⁻¹ for every dimension: `free` is decision_dim × n_samples. A larger
+    /// shift than λ is allowed inside where rounding asks for it.
+    fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error>;
+
+    /// out = (λI + B_FᵀB_F)⁻¹ v for vectors of the dimensions listed, a row each, zero beyond F in
+    /// both.
+    fn apply(
+        &self,
+        dimensions: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error>;
+}

@@ -1,0 +1,278 @@
+//! The whole solver on a GPU: every problem whose optimum is known, with the certificate that the
+//! host gives it; and the preconditioner by its definition. Where there is no GPU, nothing to run.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "shared with the tests of argwhy-core")]
+#[path = "../../core/tests/known.rs"]
+mod known;
+
+use argwhy_core::Kernel;
+use argwhy_core::operator::{
+    HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision, RemoteFactor,
+};
+use argwhy_core::solver::{Ignore, NewtonSettings, SsoSettings, newton, sso};
+use argwhy_cuda::{CudaOperator, Device, Recipe};
+use known::{Given, array2};
+use ndarray::{Array2, ArrayView2};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::path::PathBuf;
+
+const FOLDERS: [&str; 3] = ["known_optimum", "known_sets", "known_theta"];
+
+/// Every problem of the tests of argwhy-core.
+fn problems() -> Vec<Given> {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests"));
+    let folders = FOLDERS.iter().flat_map(|name| std::fs::read_dir(root.join(name)).unwrap());
+    let mut files: Vec<PathBuf> = folders
+        .map(|entry| entry.unwrap().path().join("problem.json"))
+        .filter(|path| path.exists())
+        .collect();
+    files.sort();
+    assert!(files.len() > 100, "only {} problems", files.len());
+    files.iter().map(|path| known::read(path)).collect()
+}
+
+fn largest(a: &Array2<f64>) -> f64 {
+    a.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+}
+
+fn product(operator: &dyn KernelOperator, v: &Array2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros(v.dim());
+    operator.apply(v.view(), out.view_mut()).unwrap();
+    out
+}
+
+fn wave(rows: usize, columns: usize, phase: f64) -> Array2<f64> {
+    Array2::from_shape_fn((rows, columns), |(i, j)| ((i * 7 + j * 3) as f64 * 0.618 + phase).sin())
+}
+
+/// r_i Σ_j r_j |v_j| of every entry.
+fn allowed(operator: &dyn KernelOperator, v: &Array2<f64>) -> Array2<f64> {
+    let r = operator.rounding().unwrap();
+    let sums: Vec<f64> =
+        v.rows().into_iter().map(|v| v.iter().zip(&r).map(|(v, r)| v.abs() * r).sum()).collect();
+    Array2::from_shape_fn(v.dim(), |(c, i)| r[i] * sums[c])
+}
+
+#[test]
+fn most_known_problems_have_a_form_on_the_gpu_and_the_others_are_refused() {
+    let problems = problems();
+    let refused: Vec<&Kernel> =
+        problems.iter().map(|given| &given.kernel).filter(|k| Recipe::new(k).is_err()).collect();
+    assert!(refused.len() < 10, "{refused:?}");
+    for kernel in refused {
+        let inner = |kernel: &Kernel| matches!(kernel, Kernel::Polynomial { degree: 2.., .. });
+        let parts = match kernel {
+            Kernel::Product { .. } => continue,
+            Kernel::Sum { terms } => terms.clone(),
+            other => vec![other.clone()],
+        };
+        let unknown = |k: &Kernel| inner(k) || Recipe::new(k).is_err();
+        assert!(parts.iter().any(unknown), "{kernel:?}");
+    }
+}
+
+#[test]
+fn certificates_agree_with_the_hosts_on_every_known_problem() {
+    let Ok(device) = Device::new(0) else { return };
+    for given in problems().into_iter().filter(|given| Recipe::new(&given.kernel).is_ok()) {
+        let (name, problem) = (&given.name, given.problem());
+        let n = problem.n_samples();
+        let features = array2(&given.features);
+        let host = given.operator(Precision::F64, OperatorKind::Tiled);
+        let v = wave(3, n, 0.4);
+        let expected = product(&host, &v);
+        let settings = NewtonSettings { tol: 1e-10, ..NewtonSettings::default() };
+        let solved = newton::solve(&problem, &host, &settings, 0, &mut Ignore).unwrap();
+        let by_host = solved.certified.certificate;
+        for working in [false, true] {
+            let operator = CudaOperator::new(
+                &device,
+                features.view(),
+                &given.kernel,
+                working,
+                ORDINARY_ACCURACY,
+            )
+            .unwrap();
+            let found = product(operator.exact(), &v);
+            let room = allowed(&host, &v) + allowed(operator.exact(), &v);
+            for ((found, expected), room) in found.iter().zip(&expected).zip(&room) {
+                assert!((found - expected).abs() <= *room, "{name}: {found} {expected} {room:e}");
+            }
+            let off = largest(&(&product(&operator, &v) - &expected));
+            assert!(off <= 1e-5 * largest(&expected).max(1e-3), "{name}: {off:e}");
+            for max_rank in [None, Some((n / 2).max(1))] {
+                let settings = NewtonSettings { max_rank, ..settings };
+                let solved = newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap();
+                let by_gpu = solved.certified.certificate;
+                assert_eq!(
+                    solved.status,
+                    argwhy_core::solver::Status::Solved,
+                    "{name} {working} {max_rank:?}: {by_gpu:?}"
+                );
+                let scale = by_host.primal.abs().max(by_host.objective.abs()).max(1e-6);
+                let off = (by_gpu.objective - by_host.objective).abs();
+                let off = off.max((by_gpu.primal - by_host.primal).abs());
+                assert!(
+                    off <= 1e-9 * scale,
+                    "{name} {working} {max_rank:?}: {by_gpu:?} {by_host:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn sso_solves_on_the_gpu_what_it_solves_on_the_host() {
+    let Ok(device) = Device::new(0) else { return };
+    let known = problems().into_iter().filter(|given| given.theta_uu.is_none());
+    for given in known.filter(|given| Recipe::new(&given.kernel).is_ok()).step_by(5) {
+        let problem = given.problem();
+        if problem.n_samples() < 4 {
+            continue;
+        }
+        let features = array2(&given.features);
+        let host = given.operator(Precision::F64, OperatorKind::Tiled);
+        let accuracy = ORDINARY_ACCURACY;
+        let operator =
+            CudaOperator::new(&device, features.view(), &given.kernel, true, accuracy).unwrap();
+        let settings = SsoSettings { tol: 1e-8, max_iterations: 500, ..SsoSettings::default() };
+        let by_host = sso::solve(&problem, &host, &settings, 3, &mut Ignore).unwrap();
+        let by_gpu = sso::solve(&problem, &operator, &settings, 3, &mut Ignore).unwrap();
+        let [a, b] = [by_host, by_gpu].map(|outcome| outcome.certified.certificate);
+        let room = 1e-7 * a.objective.abs().max(1e-6) + a.gap + b.gap;
+        assert!((a.objective - b.objective).abs() <= room, "{}: {a:?} {b:?}", given.name);
+    }
+}
+
+/// The lower triangle L of a positive definite matrix, column-major.
+fn cholesky(matrix: &[f64], m: usize) -> Vec<f64> {
+    let mut factor = vec![0.0; m * m];
+    for j in 0..m {
+        for i in j..m {
+            let known: f64 = (0..j).map(|k| factor[k * m + i] * factor[k * m + j]).sum();
+            let left = matrix[i * m + j] - known;
+            factor[j * m + i] = if i == j { left.sqrt() } else { left / factor[j * m + j] };
+        }
+    }
+    factor
+}
+
+/// x with A x = b, by elimination.
+fn solve(mut a: Array2<f64>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        for i in k + 1..n {
+            let factor = a[[i, k]] / a[[k, k]];
+            for j in k..n {
+                a[[i, j]] -= factor * a[[k, j]];
+            }
+            b[i] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| a[[k, j]] * b[j]).sum();
+        b[k] = (b[k] - known) / a[[k, k]];
+    }
+    b
+}
+
+/// Grows a factor by the pivots listed, two rounds, and checks B, the diagonal and the inverse.
+fn check_factor(device: &Device, n: usize, rounds: &[Vec<usize>], roots: Option<&[f64]>) {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let features = Array2::from_shape_simple_fn((n, 6), || random.random_range(-2.0..2.0));
+    let kernel = Kernel::Rbf { gamma: 0.8 };
+    let operator = CudaOperator::new(device, features.view(), &kernel, true, 1e-11).unwrap();
+    let host =
+        HostOperator::new(features.view(), kernel, Precision::F64, OperatorKind::Tiled).unwrap();
+    let all: Vec<usize> = (0..n).collect();
+    let mut gram = vec![0.0; n * n];
+    host.block_into(&all, &mut gram).unwrap();
+    let root = |i: usize| roots.map_or(1.0, |roots| roots[i]);
+    let gram = Array2::from_shape_fn((n, n), |(i, j)| root(i) * gram[i * n + j] * root(j));
+    let rank: usize = rounds.iter().map(Vec::len).sum();
+    let mut factor = operator.remote_factor(rank, 3, roots).unwrap().unwrap();
+    let mut diagonal: Vec<f64> = gram.diag().to_vec();
+    let floor = vec![0.0; n];
+    for pivots in rounds {
+        let m = pivots.len();
+        let old = factor.gather(pivots).unwrap();
+        let known = |a: usize, b: usize| -> f64 {
+            (0..factor.rank()).map(|r| old[r * m + a] * old[r * m + b]).sum()
+        };
+        let block: Vec<f64> = (0..m * m)
+            .map(|at| gram[[pivots[at / m], pivots[at % m]]] - known(at / m, at % m))
+            .collect();
+        factor.append(pivots, &cholesky(&block, m), &mut diagonal, &floor).unwrap();
+    }
+    assert_eq!(factor.rank(), rank);
+    let b = Array2::from_shape_vec((rank, n), factor.gather(&all).unwrap()).unwrap();
+    let low = b.t().dot(&b);
+    for &i in rounds.iter().flatten() {
+        for j in 0..n {
+            assert!((low[[i, j]] - gram[[i, j]]).abs() < 1e-4, "{i} {j}");
+        }
+        assert_eq!(diagonal[i], 0.0);
+    }
+    for i in 0..n {
+        let left = (gram[[i, i]] - low[[i, i]]).max(0.0);
+        assert!((left - diagonal[i]).abs() < 1e-4, "{i}: {left} {}", diagonal[i]);
+    }
+    check_inverse(factor.as_mut(), low.view(), n);
+}
+
+fn check_inverse(factor: &mut dyn RemoteFactor, low: ArrayView2<'_, f64>, n: usize) {
+    type Rule = fn(usize) -> bool;
+    // Dimension 2 starts as a twin of 0 and leaves it; 1 loses many, then few, then gains.
+    let rules: [[Rule; 3]; 4] = [
+        [|_| true, |_| true, |_| true],
+        [|i| i % 3 > 0, |i| i % 17 == 0, |i| i % 3 > 0],
+        [|i| i % 3 > 0, |i| i % 17 < 2, |i| i % 4 > 0],
+        [|_| false, |i| i > 10, |i| i % 4 > 0],
+    ];
+    for (round, rule) in rules.into_iter().enumerate() {
+        let ridge = 0.01 * (1.0 + round as f64);
+        let free = Array2::from_shape_fn((3, n), |(j, i)| rule[j](i));
+        factor.update(free.view(), ridge).unwrap();
+        let dimensions = [0, 1, 2, 1, 2];
+        let mut v = wave(5, n, 0.9);
+        for ((c, i), v) in v.indexed_iter_mut() {
+            if !free[[dimensions[c], i]] {
+                *v = 0.0;
+            }
+        }
+        let mut out = Array2::from_elem((5, n), 7.0);
+        factor.apply(&dimensions, v.view(), out.view_mut()).unwrap();
+        for (c, &j) in dimensions.iter().enumerate() {
+            let inside: Vec<usize> = (0..n).filter(|&i| free[[j, i]]).collect();
+            let matrix = Array2::from_shape_fn((inside.len(), inside.len()), |(a, b)| {
+                low[[inside[a], inside[b]]] + if a == b { ridge } else { 0.0 }
+            });
+            let expected = solve(matrix, inside.iter().map(|&i| v[[c, i]]).collect());
+            let scale = expected.iter().fold(1e-12_f64, |m, x| m.max(x.abs()));
+            for (&i, expected) in inside.iter().zip(&expected) {
+                let found = out[[c, i]];
+                assert!(
+                    (found - expected).abs() < 1e-7 * scale,
+                    "{round} {c} {i}: {found} {expected}"
+                );
+            }
+            assert!((0..n).all(|i| free[[j, i]] || out[[c, i]] == 0.0), "{round} {c}");
+        }
+    }
+}
+
+#[test]
+fn the_preconditioner_is_what_its_definition_says() {
+    let Ok(device) = Device::new(0) else { return };
+    let every = |first: usize, step: usize, count: usize| -> Vec<usize> {
+        (0..count).map(|i| first + i * step).collect()
+    };
+    check_factor(&device, 300, &[every(0, 7, 40), every(3, 7, 40)], None);
+    check_factor(&device, 301, &[every(1, 19, 10), every(5, 29, 7), every(2, 23, 11)], None);
+    check_factor(&device, 500, &[every(0, 4, 120), every(1, 4, 100)], None);
+    let roots: Vec<f64> = (0..200).map(|i| (0.5 + (i % 3) as f64).sqrt()).collect();
+    check_factor(&device, 200, &[every(0, 5, 30), every(2, 5, 30)], Some(&roots));
+}

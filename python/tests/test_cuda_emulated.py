@@ -1,0 +1,229 @@
+"""What the f64 kernels of crates/cuda compute: run on the CPU by kernels/emulate.h."""
+
+import importlib.util
+import pathlib
+import platform
+import shutil
+
+import numpy as np
+import pytest
+
+KERNELS = pathlib.Path(__file__).resolve().parents[2] / "crates" / "cuda" / "kernels"
+TILE = 64
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.system() != "Linux" or shutil.which("c++") is None,
+    reason="needs a C++ compiler for x86-64",
+)
+random = np.random.default_rng(0)
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("emulate", KERNELS / "emulate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+emulate = load()
+u64 = emulate.u64
+RBF, LAPLACE, MATERN52 = 0, 1, 3
+
+
+def blocks(count, each=256):
+    return (-(-count // each),)
+
+
+def up(count, to):
+    return -(-count // to) * to
+
+
+def off(found, expected):
+    return abs(found - expected).max() / abs(expected).max()
+
+
+def gram(a, b, kind, rate):
+    difference = a[:, None] - b[None]
+    if kind == LAPLACE:
+        return np.exp(-rate * abs(difference).sum(-1))
+    square = rate * (difference**2).sum(-1)
+    if kind == RBF:
+        return np.exp(-square)
+    root = np.sqrt(square)
+    return (1 + root + root**2 / 3) * np.exp(-root)
+
+
+def centred(kernels, x):
+    """Padded features, their norms and the length of a row."""
+    n, d = x.shape
+    padded, pitch = up(n, 128), up(d, 16)
+    features, norms = np.zeros((padded, pitch)), np.zeros(padded)
+    kernels("centre", blocks(padded), 256, x, np.zeros(d), features, norms, u64(n), u64(padded), d, pitch)
+    return features, norms, pitch
+
+
+def strips(kernels, rows, n_rows, columns, n, v, terms, same):
+    width, strip = v.shape[1], up(-(-n // 16), TILE)
+    count = -(-n // strip)
+    partials = np.full((count, n_rows, width), 7.0)
+    kernels("exact_tensor", (-(-n_rows // 128), count), 256, rows[0], rows[1], u64(n_rows), columns[0], columns[1], u64(n),
+            v, partials, columns[2], width, 0, width, u64(strip), same, terms)  # fmt: skip
+    return partials.sum(0)
+
+
+def pairs(kernels, samples, n, v, terms, batch):
+    width, groups = v.shape[1], -(-n // 512)
+    of_rows, of_columns = (np.full((batch * groups * 512, width), 7.0) for _ in range(2))
+    out = np.zeros((n, width))
+    for first in range(0, groups, batch):
+        count = min(batch, groups - first)
+        kernels("exact_pairs", (count, groups - first), 256, samples[0], samples[1], u64(n), v, of_rows, of_columns,
+                samples[2], width, 0, width, groups, first, terms)  # fmt: skip
+        kernels("add_pairs", blocks((n - first * 512) * width), 256, of_rows, of_columns, out, u64(n), width, 0, width,
+                groups, first, count)  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize(("width", "single", "kind"), [(4, 0, MATERN52), (4, 1, RBF), (8, 0, RBF), (8, 1, RBF)])
+def test_exact_products_on_the_tensor_cores_agree_with_the_definition(tmp_path, width, single, kind):
+    kernels = emulate.Emulated("exact_tensor.cu", tmp_path, WIDTH=width, SINGLE=single)
+    for n, d, batch in [(600, 5, 1), (1060, 20, 2)]:
+        x, v, terms = random.normal(size=(n, d)), random.normal(size=(n, width - 1)), emulate.Terms(kind, 1 / d)
+        others = random.normal(size=(133, d))
+        samples, rows = centred(kernels, x), centred(kernels, others)
+        expected = gram(x, x, kind, 1 / d) @ v
+        assert off(pairs(kernels, samples, n, v, terms, batch), expected) < 1e-14
+        assert off(strips(kernels, samples, n, samples, n, v, terms, 1), expected) < 1e-14
+        between = strips(kernels, rows, 133, samples, n, v, terms, 0)
+        assert off(between, gram(others, x, kind, 1 / d) @ v) < 1e-14
+
+
+@pytest.mark.parametrize(("distances", "kind"), [(1, RBF), (3, LAPLACE)])
+def test_values_by_differences_agree_with_the_definition(tmp_path, distances, kind):
+    kernels = emulate.Emulated("exact.cu", tmp_path, DISTANCES=distances)
+    n, d, width, strip = 210, 19, 5, 64
+    x, others, v = random.normal(size=(n, d)), random.normal(size=(77, d)), random.normal(size=(n, width))
+    terms = emulate.Terms(kind, 0.1, linear=0.3, constant=0.2)
+
+    def values(a, b):
+        return gram(a, b, kind, 0.1) + 0.3 * a @ b.T + 0.2
+
+    count = -(-n // strip)
+    partials, out = np.zeros((count, 77, width)), np.zeros((77, width))
+    kernels("exact_product", (2, count), 256, others, u64(77), x, u64(n), v, partials, d, width, 0, width, u64(strip), terms)
+    kernels("sum_strips", blocks(77 * width), 256, partials, out, u64(77), width, 0, width, count)
+    assert off(out, values(others, x) @ v) < 1e-14
+    picked, columns = np.array([3, 100, 209, 0]), np.array([5, 6, 200])
+    wide, block = np.zeros((4, 256)), np.zeros((4, 3), np.float32)
+    rows = picked.astype(np.uint64)
+    kernels("rows_f64", (4, 1), 256, x, rows, None, wide, u64(256), u64(n), d, 4, terms)
+    kernels("rows_f32", (1, 1), 256, x, rows, columns.astype(np.uint64), block, u64(3), u64(3), d, 4, terms)
+    assert off(wide[:, :n], values(x[picked], x)) < 1e-14 and (wide[:, n:] == 0).all()
+    assert off(block, values(x[picked], x[columns])) < 1e-6
+
+
+@pytest.fixture(scope="module")
+def factor(tmp_path_factory):
+    return emulate.Emulated("factor.cu", tmp_path_factory.mktemp("factor"))
+
+
+class Rows:
+    """B of `rank` rows over n samples, as the GPU holds it and in f64."""
+
+    def __init__(self, n, rank):
+        self.n, self.rank, self.pitch, self.side = n, rank, up(n, TILE), up(rank, TILE)
+        self.held = np.zeros((self.side, self.pitch), np.float32)
+        self.held[:rank, :n] = random.normal(size=(rank, n))
+        self.exact = self.held[:rank, :n].astype(float)
+
+
+def add_gram(factor, rows, pitch, count, matrix, sign):
+    side = len(matrix)
+    strip = up(-(-count // 3), 16)
+    n_strips, tiles = -(-count // strip), side // TILE
+    partials = np.zeros((n_strips, side, side))
+    factor("gram_partials", (tiles, tiles, n_strips), 128, rows, u64(pitch), u64(count), u64(strip), partials, side)
+    factor("add_gram", blocks(side * side), 256, partials, matrix, side, n_strips, float(sign))
+
+
+def swept(factor, matrix, rank, shift):
+    """-(matrix + shift)^-1, and whether that failed."""
+    side = len(matrix)
+    out, pivot, failed = np.zeros((side, side)), np.zeros((TILE, TILE)), np.zeros(1, np.int32)
+    old, new = np.zeros((side, TILE)), np.zeros((side, TILE))
+    factor("shifted", blocks(side * side), 256, matrix, out, side, rank, shift)
+    for k in range(side // TILE):
+        factor("sweep_pivot", (1,), 256, out, side, k, pivot, failed)
+        factor("sweep_panel", (side // TILE,), 128, out, side, k, pivot, old, new)
+        factor("sweep_rest", (side // TILE, side // TILE), 128, out, side, k, pivot, old, new)
+    return out, bool(failed[0])
+
+
+@pytest.mark.parametrize(("n", "rank"), [(600, 150), (333, 64)])
+def test_the_preconditioner_follows_the_free_samples(factor, n, rank):
+    b, ridge = Rows(n, rank), 0.7
+    matrix = np.zeros((b.side, b.side))
+    add_gram(factor, b.held, b.pitch, up(n, 16), matrix, 1)
+    assert off(matrix[:rank, :rank], b.exact @ b.exact.T) < 1e-14
+    bound = np.arange(3, n, 5)
+    width = up(len(bound), 16)
+    gathered = np.zeros((b.side, width), np.float32)
+    numbers = bound.astype(np.uint64)
+    factor("gather_f32", (-(-width // 128), rank), 128, b.held, u64(b.pitch), numbers, u64(len(bound)), u64(width), gathered, u64(width))
+    add_gram(factor, gathered, width, width, matrix, -1)
+    free = b.exact.copy()
+    free[:, bound] = 0
+    assert off(matrix[:rank, :rank], free @ free.T) < 1e-14 and (matrix == matrix.T).all()
+    inverse, failed = swept(factor, matrix, rank, ridge)
+    expected = np.linalg.inv(free @ free.T + ridge * np.eye(rank))
+    assert not failed and off(-inverse[:rank, :rank], expected) < 1e-12
+
+    mask = np.ones((2, n), np.uint8)
+    mask[:, bound] = 0
+    v = np.ascontiguousarray(random.normal(size=(3, n)) * mask[0])
+    n_strips, out = -(-n // 256), np.full((3, n), 7.0)
+    partials, projected, weights = np.zeros((n_strips, 4, b.side)), np.zeros((4, b.side)), np.zeros((4, b.side))
+    owners, systems = np.array([0, 1, 0], np.int32), np.array([0, 1, 1], np.int32)
+    factor("project", (b.side // 8, n_strips), 256, b.held, u64(b.pitch), v, u64(n), 3, u64(256), b.side, partials)
+    factor("sum_projections", blocks(4 * b.side), 256, partials, projected, b.side, n_strips)
+    factor("multiply_small", (b.side // 8, 3), 256, np.stack([inverse, inverse]), owners, projected, weights, b.side)
+    factor("expand", blocks(n), 256, b.held, u64(b.pitch), v, weights, mask, systems, ridge, out, u64(n), 3, b.side)
+    assert off(out, (v - v @ free.T @ expected @ free) / ridge * mask[0]) < 1e-12
+
+
+def test_a_matrix_that_is_not_positive_definite_is_told(factor):
+    assert swept(factor, -np.eye(TILE), TILE, 0.5)[1]
+
+
+@pytest.mark.parametrize(("n", "rank"), [(600, 150), (333, 64)])
+def test_rows_are_appended_as_pivoted_cholesky_has_them(factor, n, rank):
+    b, m = Rows(n, rank), 100
+    depth, pivots = up(rank, 16), random.permutation(n)[:m]
+    numbers = pivots.astype(np.uint64)
+    weights, columns = np.zeros((128, depth)), np.zeros((rank, m))
+    factor("gather_turned", (-(-rank // 128), m), 128, b.held, u64(b.pitch), numbers, rank, weights, u64(depth))
+    factor("gather_f64", (1, rank), 128, b.held, u64(b.pitch), numbers, u64(m), u64(m), columns, u64(m))
+    assert (columns == b.exact[:, pivots]).all() and (weights[:m, :rank] == columns.T).all()
+
+    panel, roots = random.normal(size=(128, b.pitch)), abs(random.normal(size=n))
+    weighed = panel.copy()
+    factor("weigh_panel", blocks(n), 256, weighed, u64(b.pitch), roots, numbers, u64(n), m)
+    assert off(weighed[:m, :n], panel[:m, :n] * roots[pivots][:, None] * roots) < 1e-15
+
+    left, grid = panel.copy(), (b.pitch // TILE, 2)
+    factor("subtract_known", grid, 128, weights, u64(depth), b.held, left, u64(b.pitch), m, depth)
+    assert off(left[:m, :n], panel[:m, :n] - weights[:m, :rank] @ b.exact) < 1e-14 and (left[m:] == panel[m:]).all()
+
+    triangle, found = np.zeros((128, 112)), np.zeros((128, b.pitch))
+    triangle[:m, :m] = np.tril(random.normal(size=(m, m)))
+    factor("combine_rows", grid, 128, triangle, u64(112), panel, found, u64(b.pitch), m, 112)
+    assert off(found[:m], triangle[:m, :m] @ panel[:m]) < 1e-14
+
+    diagonal, floor = 50 * abs(random.normal(size=n)), np.full(n, 1e-3)
+    expected, grown = diagonal.copy(), np.zeros((b.side + 128, b.pitch), np.float32)
+    factor("append_rows", blocks(n), 256, panel, grown, u64(b.pitch), diagonal, floor, u64(n), rank, m)
+    for row in panel[:m, :n]:
+        expected = np.maximum(expected - row * row, 0)
+    assert off(diagonal, np.where(expected < floor, 0, expected)) < 1e-14
+    assert (grown[rank : rank + m, :n] == panel[:m, :n].astype(np.float32)).all()
+    factor("clear_pivots", (1,), 128, diagonal, numbers, m)
+    assert (diagonal[pivots] == 0).all()
