@@ -539,7 +539,9 @@ mod tests {
             assert_eq!(precision(kernel, 1e-6), Precision::F32, "{kernel}");
             assert_eq!(precision(kernel, 1e-8), Precision::F64, "{kernel}");
         }
-        for kernel in ["linear", "polynomial", "rbf + 0.1*linear", "rbf*polynomial", "100*rbf"] {
+        // A trend is no part of the matrix that is iterated with.
+        assert_eq!(precision("rbf + 0.1*linear", 1e-6), Precision::F32);
+        for kernel in ["linear", "polynomial", "rbf*linear", "rbf*polynomial", "100*rbf"] {
             assert_eq!(precision(kernel, 1e-6), Precision::F64, "{kernel}");
         }
     }

@@ -129,7 +129,11 @@ fn primal_and_dual_have_the_same_optimum() {
             let other = dual(&problem, &phi);
             let expected = other.certified.certificate;
             assert!((c.objective / expected.objective - 1.0).abs() < 1e-9, "{case} {expected:?}");
-            assert!((c.primal - expected.primal).abs() < 1e-9 * problem.mean_square(), "{case}");
+            // Where sums may be rounded visibly, bounds are wider by that on both sides.
+            let wider = (expected.primal - expected.dual - expected.gap).max(0.0) / 2.0;
+            let off = (c.primal - expected.primal).abs();
+            assert!(off < 1e-9 * problem.mean_square() + wider, "{case}");
+            assert!(wider < 1e-6 * expected.primal, "{case} {expected:?}");
             // V = Φᵀα.
             let v = outcome.feature_weights.as_ref().unwrap();
             let from_samples = other.certified.coefficients.dot(&phi);

@@ -19,7 +19,8 @@ const UNIT: f64 = f64::EPSILON / 2.0;
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
 const VISIBLE: f64 = 1e-9;
 /// Doubt about P, relative to P or to what it is judged by, from which on it counts whatever the
-/// gap.
+/// gap; on general rows, where decisions off their set by rounding are pulled hard, from
+/// [`VISIBLE`] on.
 const CLEAR: f64 = 1e-6;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
 const SUMS: f64 = 1e-12;
@@ -389,7 +390,7 @@ impl Problem {
         let doubt: f64 = values.doubt.iter().sum();
         let visible = (2.0 * bound >= gap && relative(&rounding.gap, &scales) > VISIBLE)
             || relative(&values.doubt, &scales) > CLEAR
-            || doubt > CLEAR * primal.abs();
+            || doubt > primal.abs() * if self.sets.is_separate() { CLEAR } else { VISIBLE };
         let doubt = if visible { doubt } else { 0.0 } + rounding.programs;
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let relative_gap = relative(&values.gap, &scales);
