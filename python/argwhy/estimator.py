@@ -48,8 +48,8 @@ class KernelInverseOptimizer(Parametrised):
         Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling
         ("zscore" or "none"), and where they are cut.
     kernel:
-        "rbf", "laplace", "linear", "polynomial", "matern32", "matern52", or sums and products such
-        as "rbf + 0.5*matern52(gamma=0.1)".
+        "rbf", "laplace", "linear", "constant", "polynomial", "matern32", "matern52", or sums and
+        products such as "rbf + 0.5*matern52(gamma=0.1)".
     gamma:
         The kernel's inverse width, 1/(2·length²) for rbf and matern; "auto" is 1/(number of
         features).
@@ -57,6 +57,8 @@ class KernelInverseOptimizer(Parametrised):
         Of polynomial kernels.
     length_scales:
         What each feature is divided by before the kernel sees it, one number a feature.
+    trend:
+        A law beside the kernel that holds where there is no data: "none", "constant" or "linear".
     intercept, primal:
         For the linear kernel: with an intercept; solving for the weights of the features
         (:attr:`weights_`).
@@ -114,6 +116,7 @@ class KernelInverseOptimizer(Parametrised):
         degree: int | None = _DEFAULT["degree"],
         offset: float | None = _DEFAULT["offset"],
         length_scales: ArrayLike = _DEFAULT["length_scales"],
+        trend: str = _DEFAULT["trend"],
         intercept: bool = _DEFAULT["intercept"],
         primal: bool = _DEFAULT["primal"],
         bounds: ArrayLike = _DEFAULT["bounds"],
@@ -147,6 +150,7 @@ class KernelInverseOptimizer(Parametrised):
         self.degree = degree
         self.offset = offset
         self.length_scales = length_scales
+        self.trend = trend
         self.intercept = intercept
         self.primal = primal
         self.bounds = bounds

@@ -107,7 +107,7 @@ def _desired(graph: _Graph, model: Model) -> str:
         g = graph.node("MatMul", [features, graph.constant(model.weights[:n_features])])
         intercept = model.weights[n_features:]
         return graph.node("Add", [g, graph.constant(intercept)]) if len(intercept) else g
-    if model.n_support == 0:
+    if model.support_signals is None or model.coefficients is None or model.n_support == 0:
         nothing = np.zeros((len(model.feature_names), model.decision_dim))
         return graph.node("MatMul", [features, graph.constant(nothing)])
     support = model.transform(model.support_signals)
@@ -152,6 +152,8 @@ def _kernel(graph: _Graph, kernel: dict[str, Any], z: str, support: FloatArray) 
         return _kernel(graph, kernel["kernel"], graph.node("Div", [z, graph.constant(scales)]), support / scales)
     if kind == "linear":
         return _inner(graph, z, support)
+    if kind == "constant":
+        return graph.node("Add", [_inner(graph, z, 0.0 * support), graph.constant(1.0)])
     if kind == "polynomial":
         scaled = graph.node("Mul", [_inner(graph, z, support), graph.constant(kernel["gamma"])])
         shifted = graph.node("Add", [scaled, graph.constant(kernel["offset"])])

@@ -123,7 +123,7 @@ def test_weights_of_features_have_names(task):
     est.fit(signals, decisions)
     assert est.weight_names_ == ["s0", "s1", "s2", "intercept"]
     assert np.allclose(est.desired(signals), signals @ est.weights_[:3] + est.weights_[3])
-    assert est.n_support_ == 0 and est.coefficients_.shape == (0, 2)
+    assert est.n_support_ == 0 and est.coefficients_ is None and est.prices_ is None
     # A plain plan has no kernel values and no preconditioner, rather than none of them.
     assert set(est.plan_) == {"method", "memory_bytes", "limit_bytes", "seconds"} and est.plan_["method"] == "primal"
 

@@ -5,7 +5,7 @@ use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::plan::{Plan, Sizes};
 use crate::settings::{FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage};
+use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
@@ -226,7 +226,7 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let backend = self.backend.as_ref();
+        let backend = &WithTrends(self.backend.as_ref());
         let mut plan = Plan::new(settings, sizes, backend)?;
         check_machine(&plan)?;
         let features =

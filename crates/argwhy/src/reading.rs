@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::plan::{Plan, Sizes, process_bytes};
 use crate::settings::{FitSettings, ThetaChoice};
+use argwhy_core::backend::WithTrends;
 use argwhy_io::{Budget, DataRequest, Loaded, RowRanges, Survey, load_if};
 use std::path::Path;
 
@@ -27,7 +28,7 @@ impl Pipeline {
             let plan = if settings.primal {
                 Plan::primal(settings, sizes)
             } else {
-                Plan::new(settings, sizes, self.backend())
+                Plan::new(settings, sizes, &WithTrends(self.backend()))
             };
             match plan {
                 // What else is wrong is told once the data is known.

@@ -48,6 +48,8 @@ pub struct FitSettings {
     /// What each feature is divided by before the kernel sees it, one number a feature; none means
     /// by nothing.
     pub length_scales: Option<Numbers>,
+    /// A simple law beside the kernel, which holds where there is no data.
+    pub trend: TrendChoice,
     /// Whether the linear kernel has an intercept: aᵀb + 1.
     pub intercept: bool,
     /// Whether to solve for the weights of the features instead of coefficients of the samples; for
@@ -109,6 +111,7 @@ impl Default for FitSettings {
             degree: None,
             offset: None,
             length_scales: None,
+            trend: TrendChoice::default(),
             intercept: false,
             primal: false,
             bounds: None,
@@ -144,6 +147,45 @@ pub enum SolverKind {
     Newton,
     /// Sequential Selection Optimization: the paper's algorithm, block by block.
     Sso,
+}
+
+/// A law beside the kernel: far from all data a kernel of distances knows nothing and decides zero,
+/// a trend goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrendChoice {
+    /// The kernel alone.
+    #[default]
+    None,
+    /// A level: the kernel 1 is added.
+    Constant,
+    /// A level and a slope: 1 + [`SLOPE`](Self::SLOPE)·aᵀb/d is added, d the number of features.
+    Linear,
+}
+
+impl TrendChoice {
+    /// Weight of the inner product a feature, beside a kernel that is one at its highest: slopes
+    /// are found where the data shows them, and a kernel that fits locally is left its work.
+    pub const SLOPE: f64 = 0.1;
+
+    fn beside(self, kernel: Kernel, n_features: usize) -> Kernel {
+        let slope = Kernel::Scaled {
+            weight: Self::SLOPE / n_features.max(1) as f64,
+            kernel: Box::new(Kernel::Linear),
+        };
+        let own = match self {
+            Self::None => return kernel,
+            Self::Constant => vec![Kernel::Constant],
+            Self::Linear => vec![Kernel::Constant, slope],
+        };
+        // A sum takes them in: its terms and those of the trend are told apart again by kind.
+        let mut terms = match kernel {
+            Kernel::Sum { terms } => terms,
+            other => vec![other],
+        };
+        terms.extend(own);
+        Kernel::Sum { terms }
+    }
 }
 
 /// What θ_uu is, the quadratic part of the objective.
@@ -262,8 +304,23 @@ impl FitSettings {
                  offset=1) in place of linear",
             );
         }
+        if self.intercept && self.trend != TrendChoice::None {
+            return setting(
+                "trend",
+                "given, together with an intercept",
+                "none: the intercept is the linear kernel's trend; leave out {intercept} or \
+                 {trend}",
+            );
+        }
         if !self.primal {
             return Ok(());
+        }
+        if self.trend != TrendChoice::None {
+            return setting(
+                "trend",
+                "given, together with primal",
+                "none: weights of features are a linear law already, and {intercept} is its level",
+            );
         }
         if !linear {
             return setting(
@@ -350,7 +407,7 @@ impl FitSettings {
             Parameters { gamma: Some(self.gamma), degree: self.degree, offset: self.offset };
         let kernel = match self.kernel.kernel(n_features, shared) {
             Kernel::Linear if self.intercept => Kernel::linear_with_intercept(),
-            kernel => kernel,
+            kernel => self.trend.beside(kernel, n_features),
         };
         match &self.length_scales {
             None => kernel,
@@ -397,10 +454,10 @@ impl FitSettings {
     }
 
     /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose
-    /// values have no bound, and not for a regularization close to what rounding adds to kernel
-    /// values as large as theirs.
+    /// values have no bound, a trend aside, and not for a regularization close to what rounding
+    /// adds to kernel values as large as theirs.
     pub fn working_precision(&self) -> Precision {
-        let bound = self.unchecked_kernel(1).bound();
+        let bound = self.unchecked_kernel(1).without_trend().bound();
         let resolved = bound.is_some_and(|bound| self.regularization >= F32_RESOLVES * bound);
         if resolved { self.precision } else { Precision::F64 }
     }

@@ -6,7 +6,7 @@
 use argwhy::core::features::{Expansion, Normalization};
 use argwhy::core::kernel::CustomKernel;
 use argwhy::core::solver::Status;
-use argwhy::settings::{Gamma, KernelChoice, Numbers, SolverKind};
+use argwhy::settings::{Gamma, KernelChoice, Numbers, SolverKind, TrendChoice};
 use argwhy::{Dataset, Error, Fit, FitSettings, Kernel, Pipeline, Predictor, load_model};
 use ndarray::Array2;
 
@@ -189,4 +189,81 @@ fn what_is_no_kernel_is_said_before_the_fit() {
     let message = Pipeline::new(settings).unwrap().fit(&data(30)).unwrap_err().to_string();
     assert!(message.contains("not positive semidefinite: for samples"), "{message}");
     assert!(message.contains("exceeds κ_ii·κ_jj = 0"), "{message}");
+}
+
+struct Written(Kernel);
+
+impl CustomKernel for Written {
+    fn name(&self) -> &'static str {
+        "written out"
+    }
+    fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+        self.0.evaluate(a, b)
+    }
+}
+
+/// The trend is part of the kernel, however it is computed: the same optimum as pair by pair, by
+/// every solver, and decisions to rounding.
+#[test]
+fn a_trend_is_the_kernel_with_two_terms_more() {
+    let data = data(120);
+    for trend in [TrendChoice::Constant, TrendChoice::Linear] {
+        for scales in [None, Some(Numbers(vec![1.0, 0.5, 2.0, 1.5, 0.7, 3.0]))] {
+            for solver in [SolverKind::Newton, SolverKind::Sso] {
+                let length_scales = scales.clone();
+                let base = FitSettings { trend, solver, length_scales, ..with("matern52") };
+                let written = Kernel::custom(Written(base.kernel_for(6).unwrap()));
+                let pairs = FitSettings {
+                    kernel: written.into(),
+                    trend: TrendChoice::None,
+                    length_scales: None,
+                    ..base.clone()
+                };
+                let [own, pairs] = [base, pairs].map(|settings| fit(settings, &data));
+                assert_eq!(own.outcome.status, Status::Solved);
+                let [a, b] = [&own, &pairs].map(|fit| fit.model.record.certificate);
+                let tol = a.gap + b.gap + 1e-9 * b.primal;
+                assert!((a.primal - b.primal).abs() <= tol, "{trend:?} {a:?} {b:?}");
+                let apart = (&decide(&own, &data) - &decide(&pairs, &data))
+                    .iter()
+                    .fold(0.0, |m: f64, d| m.max(d.abs()));
+                assert!(apart < 2e-2, "{trend:?} {solver:?} {apart}");
+                // What is stored is the whole kernel, and decides the same once read back.
+                let folder = tempfile::tempdir().unwrap();
+                own.save(folder.path().join("m.argwhy")).unwrap();
+                let stored = load_model(&folder.path().join("m.argwhy")).unwrap().model;
+                let again = Predictor::new(&stored).unwrap().predict(data.signals()).unwrap();
+                assert_eq!(again, decide(&own, &data));
+            }
+        }
+    }
+}
+
+/// An expert that rises with its signal: off the data a kernel of distances decides zero, and a
+/// trend goes on as the expert would.
+#[test]
+fn a_trend_goes_on_where_there_is_no_data() {
+    let signals = Array2::from_shape_fn((80, 1), |(i, _)| i as f64 / 40.0 - 1.0);
+    let decisions = signals.mapv(|s| 3.0 + 0.5 * s);
+    let data = Dataset::new(signals, decisions).unwrap();
+    let far = ndarray::array![[-40.0], [40.0]];
+    let decided = |trend| {
+        let settings = FitSettings {
+            trend,
+            features: Expansion::Raw,
+            regularization: 1e-6,
+            unbounded: true,
+            bounds: None,
+            ..with("rbf")
+        };
+        let fit = fit(settings, &data);
+        assert_eq!(fit.outcome.status, Status::Solved);
+        Predictor::new(&fit.model).unwrap().predict(far.view()).unwrap()
+    };
+    let none = decided(TrendChoice::None);
+    assert!(none.iter().all(|u| u.abs() < 1e-6), "{none}");
+    let constant = decided(TrendChoice::Constant);
+    assert!(constant.iter().all(|u| (u - 3.0).abs() < 1.0), "{constant}");
+    let linear = decided(TrendChoice::Linear);
+    assert!(linear[[0, 0]] < 0.0 && linear[[1, 0]] > 6.0, "{linear}");
 }

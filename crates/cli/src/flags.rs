@@ -28,7 +28,7 @@ const SECTIONS: [(&str, &[Flag]); 5] = [
     ("Machine", &MACHINE),
 ];
 
-const FEATURES: [Flag; 10] = [
+const FEATURES: [Flag; 11] = [
     flag(
         "features",
         "FEATURES",
@@ -54,6 +54,12 @@ const FEATURES: [Flag; 10] = [
         "A,B,C",
         "What each feature is divided by before the kernel sees it, one number a feature; nothing \
          if not given",
+    ),
+    flag(
+        "trend",
+        "LAW",
+        "A law beside the kernel that holds where there is no data: none, constant, or linear \
+         (constant + 0.1/features·a'b). Without one, a kernel of distances decides 0 there",
     ),
     flag(
         "intercept",

@@ -10,7 +10,9 @@
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::model::Model;
-use crate::operator::{HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision};
+use crate::operator::{
+    HostOperator, KernelOperator, ORDINARY_ACCURACY, OperatorKind, Precision, Trended,
+};
 use crate::predict::BatchPredictor;
 use ndarray::{Array2, ArrayView2};
 use std::fmt::Debug;
@@ -96,6 +98,65 @@ pub trait Backend: Debug + Send + Sync {
         operator.apply(v.view(), out.view_mut())?;
         let scale = (n_samples as f64 / features.nrows() as f64).powi(2);
         Ok(scale * start.elapsed().as_secs_f64())
+    }
+}
+
+/// A backend as a fit uses it: kernels with a trend are taken apart, the backend holds what is
+/// left, and the trend is added here, from d + 1 numbers a sample.
+#[derive(Debug)]
+pub struct WithTrends<'a>(pub &'a dyn Backend);
+
+impl Backend for WithTrends<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn offers(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> bool {
+        let rest = kernel.split_trend().map(|(rest, _)| rest);
+        self.0.offers(rest.as_ref().unwrap_or(kernel), n_samples, n_features, storage)
+    }
+
+    fn operator_bytes(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> u64 {
+        match kernel.split_trend() {
+            None => self.0.operator_bytes(kernel, n_samples, n_features, storage),
+            Some((rest, _)) => {
+                self.0.operator_bytes(&rest, n_samples, n_features, storage)
+                    + Trended::bytes(n_samples, n_features)
+            }
+        }
+    }
+
+    fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64 {
+        self.0.product_bytes(n_samples, n_vectors)
+    }
+
+    fn operator(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        let Some((rest, trend)) = kernel.split_trend() else {
+            return self.0.operator(features, kernel, storage);
+        };
+        let inner = self.0.operator(features, &rest, storage)?;
+        Ok(Box::new(Trended::new(inner, trend, features)))
+    }
+
+    fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
+        self.0.batch_predictor(model)
     }
 }
 

@@ -71,6 +71,7 @@ impl Recipe {
             Kernel::Matern32 { gamma } => self.terms.push(term(Kind::Matern32, *gamma)),
             Kernel::Matern52 { gamma } => self.terms.push(term(Kind::Matern52, *gamma)),
             Kernel::Linear => self.linear += weight,
+            Kernel::Constant => self.constant += weight,
             Kernel::Polynomial { degree: 1, gamma, offset } => {
                 self.linear += weight * gamma;
                 self.constant += weight * offset;

@@ -206,7 +206,7 @@ impl Choices<'_> {
 /// exact values are enough.
 fn compact_resolves(settings: &FitSettings, kernel: &Kernel, n_samples: usize) -> bool {
     let ridge = settings.regularization * n_samples as f64;
-    kernel.is_fraction()
+    kernel.without_trend().is_fraction()
         && settings.working_precision() == Precision::F32
         && 4.0 * OperatorKind::compact_error(n_samples) <= ridge
 }

@@ -94,6 +94,7 @@ fn kind(name: &str) -> Option<Kind> {
     Some(match name {
         "features" => Kind::Words(&["poly2", "raw"]),
         "normalize" => Kind::Words(&["zscore", "none"]),
+        "trend" => Kind::Words(&["none", "constant", "linear"]),
         "infeasible" => Kind::Words(&["error", "clip", "keep"]),
         "solver" => Kind::Words(&["newton", "sso"]),
         "theta" => Kind::Words(&["identity", "learn"]),

@@ -17,6 +17,7 @@ pub(crate) mod recipe;
 pub(crate) mod rounding;
 pub(crate) mod samples;
 pub(crate) mod tile;
+pub(crate) mod trend;
 
 pub(crate) use check::{check, clearly_negative};
 pub use custom::CustomKernel;
@@ -45,6 +46,8 @@ pub enum Kernel {
     },
     /// aᵀb, without an intercept.
     Linear,
+    /// 1 for any two: beside another kernel, a level that all decisions share.
+    Constant,
     /// (γ aᵀb + c)^degree.
     Polynomial {
         /// Degree, 1 to [`Kernel::MAX_DEGREE`].
@@ -102,6 +105,8 @@ pub enum KernelKind {
     Laplace,
     /// aᵀb.
     Linear,
+    /// 1.
+    Constant,
     /// (γ aᵀb + offset)^degree.
     Polynomial,
     /// (1 + t) exp(−t), t = √(6γ)‖a − b‖.
@@ -123,8 +128,15 @@ pub struct KernelParameters {
 
 impl KernelKind {
     /// All of them, in the order in which people are told.
-    pub const ALL: [Self; 6] =
-        [Self::Rbf, Self::Laplace, Self::Linear, Self::Polynomial, Self::Matern32, Self::Matern52];
+    pub const ALL: [Self; 7] = [
+        Self::Rbf,
+        Self::Laplace,
+        Self::Linear,
+        Self::Constant,
+        Self::Polynomial,
+        Self::Matern32,
+        Self::Matern52,
+    ];
 
     /// Its name in settings and model files.
     pub const fn name(self) -> &'static str {
@@ -132,6 +144,7 @@ impl KernelKind {
             Self::Rbf => "rbf",
             Self::Laplace => "laplace",
             Self::Linear => "linear",
+            Self::Constant => "constant",
             Self::Polynomial => "polynomial",
             Self::Matern32 => "matern32",
             Self::Matern52 => "matern52",
@@ -141,7 +154,7 @@ impl KernelKind {
     /// The names of its parameters.
     pub fn parameters(self) -> &'static [&'static str] {
         match self {
-            Self::Linear => &[],
+            Self::Linear | Self::Constant => &[],
             Self::Polynomial => &["gamma", "degree", "offset"],
             _ => &["gamma"],
         }
@@ -154,6 +167,7 @@ impl KernelKind {
             Self::Rbf => Kernel::Rbf { gamma },
             Self::Laplace => Kernel::Laplace { gamma },
             Self::Linear => Kernel::Linear,
+            Self::Constant => Kernel::Constant,
             Self::Polynomial => Kernel::Polynomial { degree, gamma, offset },
             Self::Matern32 => Kernel::Matern32 { gamma },
             Self::Matern52 => Kernel::Matern52 { gamma },
@@ -282,6 +296,7 @@ impl Kernel {
                 (-gamma * pairs().map(|(a, b)| (a - b).abs()).sum::<f64>()).exp()
             }
             Self::Linear => inner(),
+            Self::Constant => 1.0,
             Self::Polynomial { degree, gamma, offset } => {
                 // At most MAX_DEGREE, see `validate`.
                 (gamma * inner() + offset).powi(degree.cast_signed())
@@ -318,7 +333,8 @@ impl Kernel {
             Self::Rbf { .. }
             | Self::Laplace { .. }
             | Self::Matern32 { .. }
-            | Self::Matern52 { .. } => Some(1.0),
+            | Self::Matern52 { .. }
+            | Self::Constant => Some(1.0),
             Self::Linear | Self::Polynomial { .. } | Self::Custom(_) => None,
             Self::Scaled { weight, kernel } => Some(weight * kernel.bound()?),
             Self::Sum { terms } => terms.iter().map(Self::bound).sum(),
@@ -383,6 +399,7 @@ impl fmt::Display for Kernel {
             Self::Rbf { gamma } => write!(f, "rbf(gamma={gamma})"),
             Self::Laplace { gamma } => write!(f, "laplace(gamma={gamma})"),
             Self::Linear => f.write_str("linear"),
+            Self::Constant => f.write_str("constant"),
             Self::Polynomial { degree, gamma, offset } => {
                 write!(f, "polynomial(degree={degree}, gamma={gamma}, offset={offset})")
             }

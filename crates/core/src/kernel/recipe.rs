@@ -128,6 +128,7 @@ pub(super) fn simple(kernel: &Kernel) -> Option<(Pairing, Finish, f64)> {
             (Pairing::Inner, Finish::Power { degree, offset }, gamma)
         }
         Kernel::Linear => (Pairing::Inner, Finish::Identity, 1.0),
+        Kernel::Constant => (Pairing::Inner, Finish::Power { degree: 1, offset: 1.0 }, 0.0),
         Kernel::Scaled { .. }
         | Kernel::Sum { .. }
         | Kernel::Product { .. }

@@ -22,11 +22,13 @@ mod host;
 mod kind;
 mod schedule;
 mod tiles;
+mod trended;
 mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};
+pub(crate) use trended::Trended;
 pub(crate) use weighted::Weighted;
 
 use crate::error::Error;

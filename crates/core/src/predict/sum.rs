@@ -23,7 +23,7 @@ const ACCURACY: f64 = 1e-12;
 /// From this many rows on, computing all eight of a strip costs less than one at a time.
 const FEW: usize = 3;
 
-/// An support made ready: the features of its support, packed.
+/// A support made ready: its features, packed.
 pub(super) struct SupportSum {
     features: FeatureMap,
     decision_dim: usize,
@@ -33,6 +33,8 @@ pub(super) struct SupportSum {
     /// coefficient (i, j) at i / BLOCK · dim · BLOCK + j · BLOCK + i % BLOCK; zero beyond the
     /// support.
     coefficients: Aligned<f64>,
+    /// What the kernel's trend adds, where it has one: a row a feature, and the last for the level.
+    trend: Option<Array2<f64>>,
     isa: Isa,
 }
 
@@ -65,6 +67,11 @@ impl SupportSum {
         } else {
             map.transform(signals.view())?
         };
+        let (rest, trend) = match kernel.split_trend() {
+            Some((rest, trend)) => (Some(rest), Some(trend.law(features.view(), alpha))),
+            None => (None, None),
+        };
+        let kernel = rest.as_ref().unwrap_or(kernel);
         // The kernel of the certificate: by differences wherever that was computed by differences.
         let accuracy = accuracy_for(regularization, ORDINARY_TOL).min(ACCURACY);
         let recipe = Recipe::new(kernel, features.view());
@@ -82,6 +89,7 @@ impl SupportSum {
             support,
             quadratic,
             coefficients,
+            trend,
             isa: Isa::detect(),
         };
         if !sum.ways_agree(features.view()) {
@@ -160,6 +168,15 @@ impl SupportSum {
         for (j, u) in out.iter_mut().enumerate() {
             *u = scratch.sums[j * BLOCK];
         }
+        self.add_trend(features, out);
+    }
+
+    /// out += what the trend says of these features.
+    fn add_trend(&self, features: &[f64], out: &mut [f64]) {
+        let Some(trend) = &self.trend else { return };
+        for (row, z) in trend.rows().into_iter().zip(features.iter().chain(&[1.0])) {
+            out.iter_mut().zip(row).for_each(|(g, b)| *g += b * z);
+        }
     }
 
     /// g of many, features a row each.
@@ -212,6 +229,9 @@ impl SupportSum {
                 for j in 0..self.decision_dim {
                     out[[i, j]] = sums[j * BLOCK + r];
                 }
+                let z = features.row(i).to_slice().expect("a row is contiguous");
+                let mut row = out.row_mut(i);
+                self.add_trend(z, row.as_slice_mut().expect("a row is contiguous"));
             }
         }
     }
