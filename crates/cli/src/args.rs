@@ -5,6 +5,7 @@ use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
 use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -35,6 +36,12 @@ pub enum Command {
     Bench(BenchArgs),
     /// Check that this machine is all right
     Doctor(DoctorArgs),
+    /// Print a script that completes these words in your shell
+    Completions(CompletionsArgs),
+    /// Write manual pages, one a command
+    Man(ManArgs),
+    /// Print the JSON Schema of `fit`'s config file, for editors
+    Schema,
 }
 
 #[derive(Args)]
@@ -376,4 +383,26 @@ pub struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy completions bash > ~/.local/share/bash-completion/completions/argwhy
+  argwhy completions zsh > \"${fpath[1]}/_argwhy\"
+  argwhy completions fish > ~/.config/fish/completions/argwhy.fish")]
+pub struct CompletionsArgs {
+    /// Your shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+#[derive(Args)]
+pub struct ManArgs {
+    /// Folder for the pages, made if it is not there
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
 }

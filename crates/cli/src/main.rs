@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         Command::Ablate(args) => commands::ablate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
+        Command::Schema => commands::schema::run(),
     };
     match ended {
         Ok(End::Done) => ExitCode::SUCCESS,

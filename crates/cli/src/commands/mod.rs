@@ -2,12 +2,15 @@
 
 pub mod ablate;
 pub mod bench;
+pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod evaluate;
 pub mod fit;
 pub mod inspect;
+pub mod man;
 pub mod predict;
+pub mod schema;
 pub mod targets;
 
 use crate::args::{DataOptions, SetOptions};

@@ -16,6 +16,7 @@ mod hostile;
 mod interrupt;
 #[cfg(unix)]
 mod outputs;
+mod paperwork;
 mod path;
 mod primal;
 mod refusals;
