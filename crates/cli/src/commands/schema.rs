@@ -110,7 +110,28 @@ fn kind(name: &str) -> Option<Kind> {
         "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "matrix" | "matrix-eq"
         | "trace" | "report" => Kind::Text,
-        _ => return None,
+        _ => return tried(name),
+    })
+}
+
+/// What a setting takes that nobody has described here: found by trying.
+fn tried(name: &str) -> Option<Kind> {
+    use argwhy::settings::Value as Entry;
+    if !FitSettings::names().iter().any(|known| known == name) {
+        return None;
+    }
+    let takes = |entry: Entry| FitSettings::check(name, &entry).is_ok();
+    let text = ["auto", "2GiB", "1"].into_iter().any(|text| takes(text.into()));
+    Some(if takes(Entry::Boolean(true)) {
+        Kind::Switch
+    } else if takes(Entry::Array(vec![Entry::Float(1.0)])) {
+        Kind::Numbers
+    } else if takes(Entry::Float(1.5)) {
+        if text { Kind::NumberOrText } else { Kind::Number }
+    } else if takes(Entry::Integer(1)) {
+        if text { Kind::WholeOrText } else { Kind::Whole }
+    } else {
+        Kind::Text
     })
 }
 
