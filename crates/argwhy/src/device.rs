@@ -88,7 +88,7 @@ pub struct Examined {
     /// What it is, in a sentence.
     pub what: String,
     /// The largest difference of a product while iterating, and of an exact one, from this
-    /// machine's.
+    /// machine's, as a share of the largest entry.
     pub off: [f64; 2],
 }
 
@@ -104,6 +104,7 @@ pub fn examine() -> Result<Examined, String> {
     let row = |i: usize| features.row(i).to_vec();
     let gram = Array2::from_shape_fn((300, 300), |(i, j)| kernel.evaluate(&row(i), &row(j)));
     let expected = v.dot(&gram);
+    let largest = |a: &Array2<f64>| a.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let run = || {
         let operator = CudaOperator::new(&device, features.view(), &kernel, true, 1e-11)?;
         let mut off = [0.0; 2];
@@ -112,7 +113,7 @@ pub fn examine() -> Result<Examined, String> {
         {
             let mut out = Array2::zeros(v.dim());
             operator.apply(v.view(), out.view_mut())?;
-            *off = (&out - &expected).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+            *off = largest(&(&out - &expected)) / largest(&expected);
         }
         Ok(off)
     };

@@ -153,7 +153,7 @@ fn speed() -> Check {
 fn gpu() -> Check {
     let (ok, found) = match device::examine() {
         Ok(Examined { what, off: [single, double] }) => (
-            single < 1e-4 && double < 1e-11,
+            single < 1e-5 && double < 1e-13,
             format!("{what}; off by {single:.0e} while iterating, {double:.0e} in f64"),
         ),
         Err(why) => (true, format!("none: {why}")),
