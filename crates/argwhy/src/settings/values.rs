@@ -112,7 +112,7 @@ pub enum DeviceChoice {
 impl FromStr for DeviceChoice {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected auto, cpu, cuda or cuda:N with the number of a GPU".to_owned();
+        let wrong = || "expected `auto`, `cpu`, `cuda`, or `cuda:1` and so on".to_owned();
         match text.split_once(':') {
             None if text == "auto" => Ok(Self::Auto),
             None if text == "cpu" => Ok(Self::Cpu),
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!("cuda:0".parse(), Ok(DeviceChoice::Cuda(0)));
         for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA"] {
             let error = text.parse::<DeviceChoice>().unwrap_err();
-            assert!(error.contains("auto, cpu, cuda or cuda:N"), "{text}: {error}");
+            assert!(error.contains("`auto`, `cpu`, `cuda`"), "{text}: {error}");
         }
     }
 

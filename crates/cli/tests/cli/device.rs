@@ -31,7 +31,7 @@ fn a_device_that_nobody_has_heard_of_is_named_with_those_there_are() {
     for name in ["gpu", "cuda:", "cpu:1"] {
         let device = format!("--device={name}");
         let ran = folder.run(["fit", "data.csv", "-o", "m.argwhy", &device]).exits(2);
-        says(&ran.stderr, &["auto, cpu, cuda or cuda:N"]);
+        says(&ran.stderr, &["`auto`, `cpu`, `cuda`"]);
     }
     let ran = folder.run(["fit", "data.csv", "-o", "m.argwhy", "--device-memory=much"]).exits(2);
     says(&ran.stderr, &["16GiB", "--device-memory"]);
