@@ -1,8 +1,8 @@
 //! What a fit will take, decided before it starts: how kernel values are held, the preconditioner's
 //! rank, memory, time.
 //!
-//! Here is what a plan says; [`choice`] chooses it, by the bytes that [`memory`] counts, and
-//! [`time`] fills in how long it takes.
+//! Here is what a plan says; `choice` chooses it, by the bytes that `memory` counts, and
+//! `time` fills in how long it takes.
 
 mod choice;
 mod memory;
