@@ -18,11 +18,10 @@ use super::finish::Finish;
 use super::panels::Packing;
 use super::recipe::{Leaf, Node, Operation, Recipe};
 use super::tile::Pairing;
+use crate::linalg::sums::UNIT;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
 
-/// Half the distance between 1 and the next f64.
-const UNIT: f64 = f64::EPSILON / 2.0;
 /// Units that exponential, root and their polynomial add to a value of a simple kernel.
 const FINISH: f64 = 16.0;
 /// Norms ½‖z‖² of packed samples, on average, beyond which f32 has no digits of a distance left.

@@ -6,6 +6,10 @@ use rayon::prelude::*;
 /// Elements a task sums on its own.
 const CHUNK: usize = 8192;
 
+/// Half the distance between 1 and the next f64: what an operation is off by, relative to its
+/// result.
+pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
+
 /// Σ aᵢ bᵢ.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sum_over(a.len(), |i| a[i] * b[i])

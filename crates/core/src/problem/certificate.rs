@@ -9,13 +9,11 @@
 use super::measure::{Values, relative};
 use super::{Decided, Problem, slice};
 use crate::error::Error;
-use crate::linalg::sums::{dot, sum_over};
+use crate::linalg::sums::{UNIT, dot, sum_over};
 use crate::operator::KernelOperator;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// Half the distance between 1 and the next f64.
-const UNIT: f64 = f64::EPSILON / 2.0;
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
 const VISIBLE: f64 = 1e-9;
 /// Doubt about P, relative to P or to what it is judged by, from which on it counts whatever the
