@@ -101,6 +101,7 @@ pub fn examine() -> Result<Examined, String> {
 }
 
 /// Why a GPU is not used.
+#[cfg_attr(target_env = "musl", allow(dead_code, reason = "a static build knows one answer"))]
 enum Unusable {
     /// There is none.
     Absent(String),
