@@ -149,7 +149,7 @@ def main():
     system.product(v, torch.float32)
     torch.cuda.synchronize()
     print(f"a product that recomputes K in f32, block by block: {time.monotonic() - start:.3f} s", flush=True)
-    by_gpytorch(system, u, 10, 2)
+    by_gpytorch(system, u, 10, 50)
     for iterations in ITERATIONS:
         found, seconds = by_gpytorch(system, u, arguments.rank, iterations)
         print(f"GPyTorch, preconditioner of rank {arguments.rank}, {iterations} iterations: "
