@@ -36,7 +36,7 @@ ELSEWHERE = {
     "pip install './python[sklearn,plot,onnx,mujoco]'": "extras are those of requirements-test.txt",
     "pip install maturin ziglang": "the workflow `wheels`",
     "cd python && maturin build --release --zig --compatibility manylinux2014": "the workflow `wheels`",
-    "cargo install mdbook --locked && mdbook build docs/book": "the workflow `book`",
+    "cargo install mdbook --locked --no-default-features --features search && mdbook build docs/book": "the workflow `book`",
 }
 # Their output is the machine's.
 MACHINE = ("argwhy doctor", "argwhy bench")

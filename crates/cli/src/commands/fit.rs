@@ -136,14 +136,17 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
     let fit = with_sources(fitted?, &sources);
-    fit.save(&args.output)?;
+    let kept = nothing_reached(&fit) && args.output.exists();
+    if !kept {
+        fit.save(&args.output)?;
+    }
     if let Some(path) = &outputs.report {
         let page =
             pages::fit::page(&fit, &data, &follow.history, &args.data.display().to_string())?;
         write_whole(path, page.as_bytes())
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
-    summarise(&fit, &args.output, outputs.quiet);
+    summarise(&fit, (&args.output, kept), outputs.quiet);
     if outputs.json {
         print_json(&FitResult::new(&fit, &args.output))?;
     }
@@ -158,7 +161,14 @@ fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
     fit
 }
 
-fn summarise(fit: &Fit, path: &Path, quiet: bool) {
+/// Whether it was stopped before its first step: such a model decides nothing, and what is there
+/// already is better.
+fn nothing_reached(fit: &Fit) -> bool {
+    fit.outcome.status != Status::Solved && fit.model.record.iterations == 0
+}
+
+/// What came of it. `kept` where the file holds what it held before.
+fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
     let products = match fit.model.feature_weights() {
         Some(_) => String::new(),
@@ -213,5 +223,13 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
         Some(weights) => format!("{} × {} weights", weights.values.nrows(), weights.values.ncols()),
         None => format!("{} of {} samples carry weight", fit.model.n_support(), record.n_samples),
     };
-    say(quiet, format_args!("{size}; model saved to {}", path.display()));
+    let path = path.display();
+    if kept {
+        say(
+            quiet,
+            format_args!("{size}: stopped before the first step, so {path} stays as it was"),
+        );
+    } else {
+        say(quiet, format_args!("{size}; model saved to {path}"));
+    }
 }

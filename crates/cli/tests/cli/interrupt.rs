@@ -51,6 +51,21 @@ fn what_is_reached_is_saved_with_its_certificate() {
     assert!(written(&folder.path("p.npy")).iter().all(|u| (-1.0..=1.0).contains(u)));
 }
 
+#[test]
+fn a_fit_stopped_before_its_first_step_replaces_no_model() {
+    let folder = Folder::with_data(300);
+    let fit = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1"];
+    let short = || fit.into_iter().chain(["--time-limit=1e-9"]);
+    // Without one, what there is is written, as always.
+    folder.run(short()).exits(1);
+    assert_eq!(folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json()["n_support"], 0);
+    folder.run(fit).exits(0);
+    let good = std::fs::read(folder.path("m.argwhy")).unwrap();
+    let ran = folder.run(short()).exits(1);
+    assert!(ran.stderr.contains("m.argwhy stays as it was"), "{}", ran.stderr);
+    assert_eq!(std::fs::read(folder.path("m.argwhy")).unwrap(), good);
+}
+
 /// Ends `predict` while it writes a large csv file; whatever ends it, nothing hidden stays behind.
 #[cfg(target_os = "linux")]
 #[test]
