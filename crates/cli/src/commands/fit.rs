@@ -35,11 +35,17 @@ pub struct FitResult {
     kernel_products: usize,
     seconds: f64,
     peak_memory_bytes: Option<u64>,
-    model: String,
+    /// Where the model is; none where a fit that reached nothing left the file alone.
+    model: Option<String>,
     n_support: usize,
 }
 
 impl FitResult {
+    /// The same of a model that was not written.
+    fn unwritten(self) -> Self {
+        Self { model: None, ..self }
+    }
+
     fn new(fit: &Fit, path: &Path) -> Self {
         Self::of(&fit.model, path)
     }
@@ -64,7 +70,7 @@ impl FitResult {
             kernel_products: record.kernel_products,
             seconds: record.seconds,
             peak_memory_bytes: record.peak_memory_bytes,
-            model: path.display().to_string(),
+            model: Some(path.display().to_string()),
             n_support: model.n_support(),
         }
     }
@@ -148,7 +154,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     summarise(&fit, (&args.output, kept), outputs.quiet);
     if outputs.json {
-        print_json(&FitResult::new(&fit, &args.output))?;
+        let result = FitResult::new(&fit, &args.output);
+        print_json(&if kept { result.unwritten() } else { result })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })

@@ -61,7 +61,8 @@ fn a_fit_stopped_before_its_first_step_replaces_no_model() {
     assert_eq!(folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json()["n_support"], 0);
     folder.run(fit).exits(0);
     let good = std::fs::read(folder.path("m.argwhy")).unwrap();
-    let ran = folder.run(short()).exits(1);
+    let ran = folder.run(short().chain(["--json"])).exits(1);
+    assert_eq!(ran.json()["model"], Value::Null);
     assert!(ran.stderr.contains("m.argwhy stays as it was"), "{}", ran.stderr);
     assert_eq!(std::fs::read(folder.path("m.argwhy")).unwrap(), good);
 }

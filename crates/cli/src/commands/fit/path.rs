@@ -63,7 +63,7 @@ pub fn tell(results: &[FitResult], quiet: bool, json: bool) -> Result<End, CliEr
                 r.kernel_products,
                 r.seconds,
                 r.status.name(),
-                r.model
+                r.model.as_deref().unwrap_or_default()
             ),
         );
     }
