@@ -29,6 +29,8 @@
 
 pub mod device;
 pub mod error;
+pub mod explain;
+pub mod familiarity;
 pub mod machine;
 pub mod pipeline;
 pub mod plan;
