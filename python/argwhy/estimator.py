@@ -502,7 +502,7 @@ class KernelInverseOptimizer(Parametrised):
 
     @property
     def weight_names_(self) -> list[str]:
-        """What the rows of :attr:`weights_` belong to: ``1``, ``price``, ``price*load``, ``intercept``.
+        """What rows of :attr:`weights_` belong to: ``1``, ``price``, ``price*load``, ``intercept``.
 
         Signals without names are ``s0``, ``s1``.
         """

@@ -9,7 +9,7 @@ use crate::error::Error;
 use argwhy_core::features::FeatureMap;
 use argwhy_core::model::{LEVELS, Seen};
 use argwhy_core::{Dataset, Kernel, Model};
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rayon::prelude::*;
 
 /// Training situations looked at, and those of them that stand for all.
@@ -86,6 +86,13 @@ pub fn seen(
     })
 }
 
+/// What a model remembers that keeps no situations: the range of each signal.
+pub fn ranges_alone(signals: ArrayView2<'_, f64>, rows: &[usize]) -> Seen {
+    let (lowest, highest) = ranges(signals, rows);
+    let pivots = Array2::zeros((0, signals.ncols()));
+    Seen { lowest, highest, pivots, left: vec![0.0; LEVELS.len()] }
+}
+
 /// Rows that span the others best, one after the other the one of which most is left; where nothing
 /// is left of any, some more of them, evenly, so that none stands alone for the others.
 fn choose(kernel: &Kernel, rows: &[&[f64]]) -> Vec<usize> {
@@ -156,8 +163,7 @@ impl Span {
     /// What is left of each pivot beside the others: 1/((K + σ²I)⁻¹)_ii − σ².
     fn without_themselves(&self) -> Vec<f64> {
         let n = self.pivots.len();
-        let mut inverse = vec![0.0; n];
-        for column in 0..n {
+        let of_inverse = |column: usize| {
             // Column by column of the factor's inverse.
             let mut solved = vec![0.0; n];
             for i in column..n {
@@ -165,9 +171,9 @@ impl Span {
                 let before: f64 = (column..i).map(|j| self.factor[[i, j]] * solved[j]).sum();
                 solved[i] = (unit - before) / self.factor[[i, i]];
             }
-            inverse[column] = solved.iter().map(|value| value * value).sum();
-        }
-        inverse.into_iter().map(|value| (1.0 / value - self.noise).max(0.0)).collect()
+            solved.iter().map(|value| value * value).sum::<f64>()
+        };
+        (0..n).map(|column| (1.0 / of_inverse(column) - self.noise).max(0.0)).collect()
     }
 }
 
@@ -208,9 +214,16 @@ impl Familiarity {
     }
 
     /// The percentile of each row, 0 to 100: the share of training situations that were stranger.
+    /// Of a plain model, which remembers ranges alone: 0 where a signal is out of its range, else
+    /// 100.
     pub fn percentiles(&self, signals: ArrayView2<'_, f64>) -> Result<Vec<f64>, Error> {
         if signals.nrows() == 0 {
             return Ok(Vec::new());
+        }
+        if self.seen.pivots.nrows() == 0 {
+            let within = |row: ArrayView1<'_, f64>| self.outside(&row.to_vec()).is_empty();
+            let rows = signals.rows().into_iter();
+            return Ok(rows.map(|row| if within(row) { 100.0 } else { 0.0 }).collect());
         }
         let features = self.map.transform(signals)?;
         let rows: Vec<Vec<f64>> = features.rows().into_iter().map(|row| row.to_vec()).collect();

@@ -391,7 +391,7 @@ impl Pipeline {
         let kernel = settings.kernel_for(features.n_features())?;
         familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
-        let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
+        let seen = familiarity::ranges_alone(data.signals(), &rows);
         let design = Design::new(&features, data.signals())?
             .with_rows(&rows)
             .with_intercept(settings.intercept);

@@ -247,8 +247,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
     /// Also write how familiar each situation is, 0 to 100: the share of training situations that
-    /// were stranger to the others (csv: a column, npz: an array; with --jsonl part of each answer).
-    /// Rows below 1 are told on stderr in any case, except with --jsonl
+    /// were stranger to the others (csv: a column, npz: an array; with --jsonl part of each
+    /// answer). Rows below 1 are told on stderr in any case, except with --jsonl
     #[arg(long)]
     pub familiarity: bool,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
@@ -297,7 +297,7 @@ pub struct InspectArgs {
 Examples:
   argwhy explain dispatch.argwhy days.csv                  what moves the decisions, in words
   argwhy explain dispatch.argwhy days.csv -o why.html      in pictures
-  argwhy explain dispatch.argwhy days.csv --row 17         one decision: what pushed it, what holds it")]
+  argwhy explain dispatch.argwhy days.csv --row 17         one decision, and what pushed it")]
 pub struct ExplainArgs {
     /// A model written by `fit`
     pub model: PathBuf,

@@ -33,22 +33,22 @@ pub fn effect(name: &str, decision: &str, effect: &Effect, m: usize) -> String {
 /// The situations an explanation is about.
 pub fn situations(explanation: &Explanation) -> String {
     let source = &explanation.situations;
-    let rows = match source.support_only {
-        true => format!(
+    let rows = if source.support_only {
+        format!(
             "Over the {} that the model keeps (those that carry weight; samples without weight are \
              not in its file, so give the data for the whole picture)",
             count(source.rows, "sample")
-        ),
-        false if source.used < source.rows => {
-            format!("Over {} of {} rows, evenly taken", source.used, source.rows)
-        }
-        false => format!("Over {}", count(source.rows, "row")),
+        )
+    } else if source.used < source.rows {
+        format!("Over {} of {} rows, evenly taken", source.used, source.rows)
+    } else {
+        format!("Over {}", count(source.rows, "row"))
     };
-    let decisions = match source.with_decisions {
-        true => String::new(),
-        false => " The rows' constraints are not known, so this is about what is desired, not \
-                  about what the limits leave of it."
-            .to_owned(),
+    let decisions = if source.with_decisions {
+        ""
+    } else {
+        " The rows' constraints are not known, so this is about what is desired, not about what \
+         the limits leave of it."
     };
     format!("{rows}.{decisions}")
 }

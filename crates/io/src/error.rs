@@ -577,6 +577,7 @@ fn names_missing(
     )
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
 fn name_moved(
     path: &Path,
     role: &&'static str,

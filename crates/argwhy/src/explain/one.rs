@@ -157,7 +157,7 @@ impl Explainer<'_> {
             decisions: self.decision_names(),
             desired: desired.row(0).to_vec(),
             decision: None,
-            rests_on: self.terms(signal, &scales)?,
+            rests_on: self.terms(signal, &scales),
             typical,
             pushes: listed,
             method,
@@ -181,8 +181,8 @@ impl Explainer<'_> {
     }
 
     /// The largest terms of g.
-    fn terms(&self, signal: &[f64], scales: &[f64]) -> Result<Option<Vec<Term>>, Error> {
-        let Some(support) = self.model.support() else { return Ok(None) };
+    fn terms(&self, signal: &[f64], scales: &[f64]) -> Option<Vec<Term>> {
+        let support = self.model.support()?;
         let map = &self.model.features;
         let features = |signal: &[f64]| {
             let mut out = vec![0.0; map.n_features()];
@@ -205,7 +205,7 @@ impl Explainer<'_> {
         terms.sort_by(|a, b| b.share.total_cmp(&a.share));
         terms.truncate(LISTED);
         terms.iter_mut().for_each(|term| term.share /= whole.max(f64::MIN_POSITIVE));
-        Ok(Some(terms))
+        Some(terms)
     }
 
     /// What is decided, what holds it and what would change it.

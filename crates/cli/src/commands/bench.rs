@@ -56,9 +56,8 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let predictor = Predictor::new(model)?;
     let rows = match &args.data {
         Some(data) => {
-            let signals = args.signals.as_ref();
             let wanted = Wanted {
-                signals,
+                signals: args.signals.as_ref(),
                 rows: None,
                 decisions: None,
                 want_decisions: false,

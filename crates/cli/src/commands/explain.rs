@@ -191,7 +191,7 @@ fn text(explanation: &Explanation) -> String {
 /// One decision, for the terminal.
 fn text_of_one(one: &OneDecision, title: &str, n_support: usize) -> String {
     let row = |values: &[f64]| -> String {
-        values.iter().map(|value| format!("{:>14}", number(*value))).collect()
+        values.iter().map(|value| format!("{:>14}", number(*value))).collect::<Vec<_>>().concat()
     };
     let mut text = format!("{title}\n\n{:<18}", "");
     one.decisions.iter().for_each(|name| {

@@ -175,11 +175,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     if model.constrained {
         line("constraints", &constraints(names));
     }
-    for (role, names) in [("signal names", &names.signals), ("decision names", &names.decisions)] {
-        if !names.is_empty() {
-            line(role, &names.join(", "));
-        }
-    }
+    let listed = [("signal names", &names.signals), ("decision names", &names.decisions)];
+    listed.iter().filter(|(_, n)| !n.is_empty()).for_each(|(role, n)| line(role, &n.join(", ")));
     line(
         "fit",
         &format!(

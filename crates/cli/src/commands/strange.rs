@@ -32,7 +32,7 @@ pub fn asked_for(model: &Model, asked: bool) -> Result<Option<Familiarity>, CliE
 pub fn check_room(output: &Path, asked: bool) -> Result<(), CliError> {
     if asked && output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
         return Err(CliError::Usage(format!(
-            "--familiarity has no room in `{}`: an .npy file holds decisions alone; use .npz or .csv",
+            "--familiarity has no room in `{}`: an .npy holds decisions alone; use .npz or .csv",
             output.display()
         )));
     }

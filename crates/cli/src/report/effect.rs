@@ -70,9 +70,10 @@ impl EffectChart {
         let edges = self.spread.iter().flat_map(|(_, low, high)| [*low, *high]);
         let y = Axis::linear(points().map(|p| p.1).chain(edges), Y_TICKS);
         // Room below for the density.
-        let y = match self.bins.is_empty() {
-            true => y,
-            false => Axis::between(y.lo - 0.12 * (y.hi - y.lo), y.hi, Y_TICKS),
+        let y = if self.bins.is_empty() {
+            y
+        } else {
+            Axis::between(y.lo - 0.12 * (y.hi - y.lo), y.hi, Y_TICKS)
         };
         let mut entries: Vec<LegendEntry<'_>> = self
             .curves

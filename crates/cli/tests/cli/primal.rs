@@ -95,9 +95,8 @@ fn every_command_takes_a_plain_model() {
     let line = r#"{"signal": [0.1, 0.2, 0.3]}"#;
     let answer = folder.run_with(["predict", "m.argwhy", "--jsonl"], line).exits(0).json();
     assert_eq!(answer["decision"].as_array().unwrap().len(), 2);
-    // A few numbers and at most 128 situations to know familiar ones by, however many samples there
-    // were.
-    assert!(folder.bytes("m.argwhy").len() < 2600 + 128 * 3 * 8 + 1000);
+    // A few numbers, however many samples there were.
+    assert!(folder.bytes("m.argwhy").len() < 4000);
 }
 
 #[test]

@@ -17,8 +17,8 @@ pub struct Seen {
     pub left: Vec<f64>,
 }
 
-/// Percentages of the training situations that the quantiles of [`Seen::left`] are at: closest where
-/// strange situations begin.
+/// Percentages of the training situations that the quantiles of [`Seen::left`] are at: closest
+/// where strange situations begin.
 pub const LEVELS: [f64; 17] = [
     0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 97.5, 98.5, 99.0, 99.5,
     100.0,

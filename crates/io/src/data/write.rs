@@ -72,8 +72,8 @@ pub fn check_decisions_ending(path: &Path) -> Result<(), DataError> {
     Err(DataError::WriteEnding { path: path.to_path_buf(), endings: ".npz, .npy or .csv" })
 }
 
-/// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, by its name,
-/// else as `M[3]` or `upper[0]`) and how much (`price`).
+/// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, by its
+/// name, else as `M[3]` or `upper[0]`) and how much (`price`).
 ///
 /// `.csv` has these three columns, `.npz` these three arrays (int64, text, float64). On failure
 /// nothing at `path` has changed.
@@ -82,9 +82,8 @@ pub fn write_prices(path: &Path, prices: &Prices, names: &Names) -> Result<(), D
     let npz = ending(path).as_deref() == Some("npz");
     let limits: Vec<String> = prices.limits.iter().map(|limit| limit.named(names)).collect();
     let limits = limits.as_slice();
-    replace(path, |out| match npz {
-        true => prices_npz(prices, limits, out),
-        false => prices_csv(prices, limits, out),
+    replace(path, |out| {
+        if npz { prices_npz(prices, limits, out) } else { prices_csv(prices, limits, out) }
     })
     .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }

@@ -56,22 +56,18 @@ impl Named {
         if names.len() != known.len() {
             return Ok(Self { columns: places, names });
         }
-        match Names::places(known, &names) {
-            Ok(order) => Ok(Self {
-                columns: order.iter().map(|&at| places[at]).collect(),
-                names: known.to_vec(),
-            }),
-            Err(_) => {
-                let moved = |(at, name): &(usize, &String)| {
-                    known.iter().position(|other| other == *name).is_some_and(|own| own != *at)
-                };
-                if let Some((found, name)) = names.iter().enumerate().find(moved) {
-                    let expected = known.iter().position(|other| other == name).unwrap_or(found);
-                    let (path, name) = (origin.path.to_path_buf(), name.clone());
-                    return Err(DataError::NameMoved { path, role, name, found, expected });
-                }
-                Ok(Self { columns: places, names })
-            }
+        if let Ok(order) = Names::places(known, &names) {
+            let columns = order.iter().map(|&at| places[at]).collect();
+            return Ok(Self { columns, names: known.to_vec() });
         }
+        let moved = |(at, name): &(usize, &String)| {
+            known.iter().position(|other| other == *name).is_some_and(|own| own != *at)
+        };
+        if let Some((found, name)) = names.iter().enumerate().find(moved) {
+            let expected = known.iter().position(|other| other == name).unwrap_or(found);
+            let (path, name) = (origin.path.to_path_buf(), name.clone());
+            return Err(DataError::NameMoved { path, role, name, found, expected });
+        }
+        Ok(Self { columns: places, names })
     }
 }
