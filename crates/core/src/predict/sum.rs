@@ -112,8 +112,7 @@ impl SupportSum {
         for (r, &i) in picked.iter().enumerate() {
             support.write_row(&self.features, &features.row(i).to_vec(), &mut polynomials, r);
         }
-        let mut sizes = self.coefficients.clone();
-        sizes.iter_mut().for_each(|a| *a = a.abs());
+        let sizes: Vec<f64> = self.coefficients.iter().map(|a| a.abs()).collect();
         let (n, polynomials) = (picked.len(), Group::Quadratic(support, &polynomials));
         let fast = self.few(polynomials, n, &self.coefficients);
         let general = self.few(Group::General(&rows), n, &self.coefficients);
