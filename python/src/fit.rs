@@ -7,6 +7,7 @@ use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
+use argwhy::core::dataset::Names;
 use argwhy::core::wording::Worded;
 use argwhy::io::RowRanges;
 use argwhy::notes::cautions;
@@ -14,6 +15,7 @@ use argwhy::{Dataset, Pipeline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -41,7 +43,8 @@ pub struct Fit {
 /// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
 #[pyo3(signature = (
-    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None
+    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
+    names=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
@@ -53,10 +56,12 @@ pub fn fit(
     limits: Option<&Bound<'_, PyDict>>,
     rows: Option<&str>,
     follow: Option<&Bound<'_, PyAny>>,
+    names: Option<BTreeMap<String, Vec<String>>>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
     let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
     let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
+    let data = data.with_names(named(names)).map_err(exception)?;
     let constrained = data.constraints().is_some();
     let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
@@ -80,6 +85,19 @@ pub fn fit(
         interruption: interruption.map(|error| error.into_value(py).into_any()),
         model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
     })
+}
+
+/// Names by what they name: `signals`, `decisions`, `M`, `M_eq`.
+fn named(lists: Option<BTreeMap<String, Vec<String>>>) -> Names {
+    let mut lists = lists.unwrap_or_default();
+    let mut take = |what: &str| lists.remove(what).unwrap_or_default();
+    Names {
+        signals: take("signals"),
+        decisions: take("decisions"),
+        inequalities: take("M"),
+        equalities: take("M_eq"),
+        ..Names::default()
+    }
 }
 
 /// What there is to learn from, and the rows to train on.

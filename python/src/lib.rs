@@ -11,6 +11,7 @@ mod constraints;
 mod data;
 mod error;
 mod experts;
+mod explain;
 mod fit;
 mod model;
 mod pool;
@@ -29,6 +30,8 @@ mod _argwhy {
     use crate::error::panic;
     #[pymodule_export]
     use crate::experts::{charging, quadrotor};
+    #[pymodule_export]
+    use crate::explain::{explain, explain_one, familiarity};
     #[pymodule_export]
     use crate::fit::{Fit, fit};
     #[pymodule_export]

@@ -52,6 +52,12 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
+    /// A model that keeps no situations to be explained over.
+    #[error(
+        "the model keeps no samples (a plain model has weights instead, or none carries weight), \
+         so it cannot be explained by itself; give the data it was fitted to"
+    )]
+    NothingToExplain,
     /// Settings that cannot be stored.
     #[error("the settings cannot be stored: {why}")]
     Settings {

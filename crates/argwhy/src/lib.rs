@@ -57,6 +57,8 @@
 
 pub mod device;
 pub mod error;
+pub mod explain;
+pub mod familiarity;
 pub mod machine;
 pub mod notes;
 pub mod pipeline;

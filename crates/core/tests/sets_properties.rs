@@ -136,6 +136,7 @@ impl Random {
             constrained: !self.constraints.is_empty(),
             signals: self.features.view(),
             rows: &rows,
+            names: argwhy_core::dataset::Names::default(),
         };
         let mut model = Model::from_outcome(&self.problem(), outcome, parts);
         if !Metric::new(self.theta.view()).unwrap().is_identity() {

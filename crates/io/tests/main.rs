@@ -10,4 +10,5 @@ mod constraints;
 mod formats;
 mod hostile;
 mod model_file;
+mod names;
 mod refusals;

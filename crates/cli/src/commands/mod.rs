@@ -6,20 +6,24 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod evaluate;
+pub mod explain;
 pub mod fit;
 pub mod inspect;
 pub mod man;
+pub mod names;
 pub mod predict;
 pub mod schema;
+mod strange;
 pub mod targets;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::Predictor;
 use argwhy::core::Constraints;
+use argwhy::core::dataset::Names;
 use argwhy::core::decision_set::SampleSets;
 use argwhy::io::{Budget, DataError, DataRequest, RowRanges};
+use argwhy::{Predictor, StoredModel};
 use ndarray::Array2;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -53,6 +57,8 @@ struct Rows {
     constraints: Option<Constraints>,
     /// Their places in the file; none where they are all of its rows.
     places: Option<Vec<usize>>,
+    /// What limits are called.
+    names: Names,
 }
 
 impl Rows {
@@ -89,7 +95,7 @@ impl<'a> Wanted<'a> {
 fn load_rows(
     path: &Path,
     wanted: &Wanted<'_>,
-    predictor: &Predictor,
+    (stored, predictor): (&StoredModel, &Predictor),
     quiet: bool,
 ) -> Result<Rows, CliError> {
     let request = DataRequest {
@@ -100,10 +106,11 @@ fn load_rows(
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
-        weights: None,
         rows: wanted.rows.cloned(),
         budget: whole_machine(),
+        ..DataRequest::default()
     };
+    let request = names::by_name(request, stored);
     let loaded = argwhy::load(path, &request).map_err(|error| match error {
         DataError::ConstraintsAbsent { .. } => CliError::NeedsConstraints(error),
         other => other.into(),
@@ -113,11 +120,13 @@ fn load_rows(
             quiet,
             format_args!(
                 "note: the data has {}, which this model was fitted without and does not use",
-                names(&loaded.unread)
+                listed(&loaded.unread)
             ),
         );
     }
+    names::tell(path, &loaded, &stored.model.names, quiet);
     Ok(Rows {
+        names: names::limits(&stored.model.names, &loaded.names),
         signals: loaded.signals,
         decisions: loaded.decisions,
         constraints: loaded.constraints,
@@ -132,7 +141,7 @@ fn whole_machine() -> Budget {
 }
 
 /// `M`, `W` and `upper`.
-fn names(keys: &[&str]) -> String {
+fn listed(keys: &[&str]) -> String {
     match keys {
         [first @ .., last] if !first.is_empty() => format!("`{}` and `{last}`", first.join("`, `")),
         _ => format!("`{}`", keys.concat()),

@@ -6,3 +6,4 @@ pub mod charging;
 pub mod fit;
 pub mod quadrotor;
 mod sections;
+pub mod why;

@@ -10,10 +10,12 @@ mod charging;
 mod contract;
 mod determinism;
 mod device;
+mod explain;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod names;
 #[cfg(unix)]
 mod outputs;
 mod paperwork;

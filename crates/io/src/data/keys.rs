@@ -58,7 +58,7 @@ pub(super) fn choose(
         let present: Vec<_> =
             CONSTRAINTS.into_iter().filter(|name| has(name) && !taken(name)).collect();
         let (constraints, unread) =
-            if request.wants_constraints() { (present, vec![]) } else { (vec![], present) };
+            if request.wants_arrays() { (present, vec![]) } else { (vec![], present) };
         Keys { signals, decisions, weights: weights.clone(), constraints, unread }
     };
     if !request.want_decisions {
