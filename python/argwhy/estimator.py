@@ -21,7 +21,7 @@ from ._progress import Follow, Progress
 from .certificate import Certificate
 from .constraints import as_arrays, as_constraints
 from .datasets import Rows, _ranges
-from .errors import DataError, convergence_warning, not_fitted
+from .errors import DataError, LimitsWarning, convergence_warning, not_fitted
 from .typing import ArrayLike, FloatArray
 
 Callback: TypeAlias = "Callable[[Iteration], bool | None]"
@@ -266,6 +266,9 @@ class KernelInverseOptimizer(Parametrised):
         )
         if progress is not None:
             progress.say(summary)
+        else:
+            for caution in fit.cautions:  # with a progress display they have been said before the fit
+                warnings.warn(LimitsWarning(caution), stacklevel=2)
         if fit.interruption is not None:
             raise fit.interruption
         if self.status_ != "solved" and not (self.status_ == "interrupted" and self.callback is not None):

@@ -8,7 +8,9 @@ use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
 use argwhy::core::dataset::Names;
+use argwhy::core::wording::Worded;
 use argwhy::io::RowRanges;
+use argwhy::notes::cautions;
 use argwhy::{Dataset, Pipeline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -24,10 +26,6 @@ use std::time::Duration;
 /// How often the caller looks for Ctrl-C while nothing else happens.
 const BEAT: Duration = Duration::from_millis(20);
 
-/// What is said where no limits are given.
-const UNBOUNDED: &str =
-    "note: no limits given, so decisions are unbounded (see bounds, lower, upper)";
-
 /// A model and how it came about.
 #[pyclass(frozen, get_all, module = "argwhy._argwhy")]
 pub struct Fit {
@@ -36,6 +34,8 @@ pub struct Fit {
     plan: Py<PyAny>,
     outside: Py<PyAny>,
     verdict: Py<PyString>,
+    /// What may not have been meant.
+    cautions: Vec<String>,
     /// What stopped the fit from outside: a KeyboardInterrupt, or what a callback raised.
     interruption: Option<Py<PyAny>>,
 }
@@ -62,9 +62,8 @@ pub fn fit(
     let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
     let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
     let data = data.with_names(named(names)).map_err(exception)?;
-    let unsaid = settings.limits_unsaid(data.constraints().is_some());
-    let notes = unsaid.then(|| UNBOUNDED.to_owned()).into_iter().collect();
-    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, notes))?;
+    let constrained = data.constraints().is_some();
+    let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
     // say.
     let ((fit, steps), interruption) = match (solved, interruption) {
@@ -76,7 +75,9 @@ pub fn fit(
     let plan = json(py, &fit.plan)?.unbind();
     let outside = json(py, &fit.outside)?.unbind();
     let settings = fit.settings().clone();
+    let cautions = cautions(&settings, constrained, &fit.outside);
     Ok(Fit {
+        cautions: cautions.iter().map(|note| Worded(note).to_string()).collect(),
         history: history(py, &steps)?.unbind(),
         plan,
         outside,
@@ -133,12 +134,13 @@ fn run(
     pipeline: Pipeline,
     data: Dataset,
     ranges: Vec<Range<usize>>,
-    (follow, notes): (Option<&Bound<'_, PyAny>>, Vec<String>),
+    follow: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel();
-    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, notes, history: Vec::new() };
+    let mut solver =
+        Follow { stop: Arc::clone(&stop), caller: None, notes: Vec::new(), history: Vec::new() };
     let (listened, unheard) =
         if follow.is_some() { (Some(sender), None) } else { (None, Some(sender)) };
     solver.caller = listened.map(|sender| (sender, wait));

@@ -4,6 +4,7 @@ use crate::device;
 use crate::error::Error;
 use crate::familiarity;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
+use crate::notes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
@@ -56,7 +57,8 @@ pub trait Progress: Observer {
     /// What the fit will take, before it starts.
     fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
 
-    /// Something to know about the fit, before the plan.
+    /// Something to know about the fit, before the plan. Settings in it are marked, `{bounds}`:
+    /// print it as [`Worded`].
     fn on_note(&mut self, _note: &str) {}
 }
 
@@ -268,6 +270,7 @@ impl Pipeline {
         let values = features.transform(signals.view())?;
         let few = values.slice(s![..PROBE.min(rows.len()), ..]);
         plan.estimate(&kernel, few, problem.ridge(), backend)?;
+        notes::tell(settings, constrained, &outside, progress);
         familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
 
@@ -389,6 +392,7 @@ impl Pipeline {
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
+        notes::tell(settings, constrained, &outside, progress);
         familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
         let seen = familiarity::ranges_alone(data.signals(), &rows);

@@ -49,10 +49,11 @@ pub enum Command {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  argwhy fit hopper.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
-  argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 \\
+  argwhy fit hopper_expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
+  argwhy fit days.csv --signals price,load --decisions power --bounds 0,40 \\
     -o dispatch.argwhy --report fit.html
-  argwhy fit plans.csv --constraints --matrix capacity.csv -o planner.argwhy
+  argwhy fit plans.csv --signals margin --decisions tonnes --lower 0,0 \\
+    --matrix hours.csv -o planner.argwhy
 
 Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
 pub struct FitArgs {
@@ -368,7 +369,8 @@ pub enum DemoName {
 #[derive(Args)]
 #[command(after_help = "\
 Example, the paper's Figure 2:
-  argwhy ablate hopper-expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -k 1e-6 --seeds 5 -o ablation")]
+  argwhy ablate hopper_expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -k 1e-6 \\
+    --seeds 5 -o ablation")]
 pub struct AblateArgs {
     /// One or more data sets
     #[arg(required = true)]

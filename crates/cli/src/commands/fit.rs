@@ -121,9 +121,6 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         data = data.with_weights(weights)?;
     }
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
-    if settings.limits_unsaid(data.constraints().is_some()) {
-        follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
-    }
     if !loaded.unread.is_empty() {
         follow.note(&format!(
             "the data has {}, not used without --constraints",
