@@ -105,7 +105,7 @@ def test_every_bad_model(command, tmp_path, task):
     (tmp_path / "flipped.argwhy").write_bytes(good[:-10] + bytes([good[-10] ^ 1]) + good[-9:])
     (tmp_path / "foreign.argwhy").write_text("hello")
     (tmp_path / "empty.argwhy").write_bytes(b"")
-    newer = good.replace(b'\\"format\\":2', b'\\"format\\":9')
+    newer = good.replace(b'\\"format\\":3', b'\\"format\\":9')
     assert newer != good
     (tmp_path / "newer.argwhy").write_bytes(newer)
     for name in ("cut", "flipped", "foreign", "empty", "newer", "missing"):

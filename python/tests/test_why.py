@@ -16,8 +16,8 @@ matplotlib.use("Agg")
 def fitted():
     draw = np.random.default_rng(1)
     X = pd.DataFrame(draw.uniform(-1, 1, (200, 3)), columns=["price", "load", "idle"])
-    y = pd.DataFrame({"power": np.clip(2 * X["load"] - 3 * X["price"], -2, 2)})
-    return KernelInverseOptimizer(features="raw", bounds=(-2, 2)).fit(X, y), X, y
+    y = pd.DataFrame({"power": np.clip(2 * X["load"] - 3 * X["price"], -4, 4)})
+    return KernelInverseOptimizer(features="raw", bounds=(-4, 4)).fit(X, y), X, y
 
 
 def test_effects_are_the_commands(fitted, tmp_path, command):
@@ -67,7 +67,7 @@ def test_pictures_and_the_summary(fitted):
 
 def test_plain_models_need_data(fitted):
     _, X, y = fitted
-    plain = KernelInverseOptimizer(kernel="linear", primal=True, bounds=(-2, 2)).fit(X, y)
+    plain = KernelInverseOptimizer(kernel="linear", primal=True, bounds=(-4, 4)).fit(X, y)
     with pytest.raises((DataError, ValueError), match="keeps no samples"):
         plain.explain()
     assert plain.explain(X)["signals"][0]["name"] == "price"
