@@ -38,6 +38,8 @@ ELSEWHERE = {
     "cd python && maturin build --release --zig --compatibility manylinux2014": "the workflow `wheels`",
     "cargo install mdbook --locked --no-default-features --features search && mdbook build docs/book": "the workflow `book`",
 }
+# Chapters that go on with the files of another.
+CONTINUES = {"why.md": "tutorial.md"}
 # Their output is the machine's.
 MACHINE = ("argwhy doctor", "argwhy bench")
 # Fewer rows and episodes, so that all of it takes seconds; the words printed are the same.
@@ -113,6 +115,8 @@ def test_what_a_document_says_to_type_works(document, reader, demos):
         text = text.replace("cd argwhy-demo\n", "")
         for file in (demos / "argwhy-demo").iterdir():
             shutil.copy(file, reader.folder)
+    if document.name in CONTINUES:
+        commands.check((BOOK / CONTINUES[document.name]).read_text(encoding="utf-8"), reader)
     faults, _ = commands.check(
         text, reader, skip=elsewhere, compare=lambda command: not command.startswith(MACHINE)
     )
