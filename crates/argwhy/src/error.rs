@@ -52,6 +52,18 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
+    /// Rows cannot be kept aside as asked for.
+    #[error(fmt = judging)]
+    Judging {
+        /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
+    /// Settings cannot be chosen.
+    #[error(fmt = judging)]
+    Tuning {
+        /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
     /// Settings that cannot be stored.
     #[error("the settings cannot be stored: {why}")]
     Settings {
@@ -64,6 +76,10 @@ pub enum Error {
 fn threads(n_threads: &usize, why: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let threads = Spelling::of(f).setting("threads");
     write!(f, "cannot start {n_threads} threads ({why}); use a smaller {threads}")
+}
+
+fn judging(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&Spelling::of(f).text(what))
 }
 
 fn machine(needed: &str, reachable: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

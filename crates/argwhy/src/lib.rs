@@ -29,17 +29,20 @@
 
 pub mod device;
 pub mod error;
+pub mod judging;
 pub mod machine;
 pub mod pipeline;
 pub mod plan;
 pub mod reading;
 pub mod settings;
 pub mod sources;
+pub mod tuning;
 
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use error::Error;
+pub use judging::{Judgement, Judging, Verdict};
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
 pub use reading::load_for_fit;

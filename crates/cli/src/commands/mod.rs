@@ -12,6 +12,7 @@ pub mod man;
 pub mod predict;
 pub mod schema;
 pub mod targets;
+pub mod tune;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
@@ -101,6 +102,8 @@ fn load_rows(
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
         weights: None,
+        groups: None,
+        episodes: false,
         rows: wanted.rows.cloned(),
         budget: whole_machine(),
     };

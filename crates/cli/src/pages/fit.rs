@@ -1,14 +1,14 @@
 //! The report of `argwhy fit --report`.
 
-use super::sections;
+use super::{judged, sections};
 use crate::error::CliError;
 use argwhy::core::solver::Iteration;
-use argwhy::{Dataset, Fit, Predictor};
+use argwhy::{Dataset, Fit, Predictor, Verdict};
 use ndarray::Axis;
 
 /// One page about one fit.
 pub fn page(
-    fit: &Fit,
+    (fit, verdict): (&Fit, &Verdict),
     data: &Dataset,
     history: &[Iteration],
     source: &str,
@@ -32,7 +32,9 @@ pub fn page(
         } else {
             decisions.table(sections::limits(&fit.model, observed.view()))
         };
-        sections::header("Inverse optimization fit", source, fit)
+        let header = sections::header("Inverse optimization fit", source, fit);
+        judged::opening(header, fit, verdict)
+            .section(judged::section(verdict)?)
             .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)

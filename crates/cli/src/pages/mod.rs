@@ -4,5 +4,7 @@
 pub mod ablate;
 pub mod charging;
 pub mod fit;
+mod judged;
 pub mod quadrotor;
 mod sections;
+pub mod tune;

@@ -14,6 +14,7 @@ mod device;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod judged;
 #[cfg(unix)]
 mod outputs;
 mod paperwork;
@@ -22,3 +23,4 @@ mod primal;
 mod refusals;
 mod sso;
 mod theta;
+mod tune;

@@ -25,8 +25,10 @@ use super::rows::RowRanges;
 use super::survey::Survey;
 use crate::budget::Meter;
 use crate::error::DataError;
+use belonging::Belonging;
 use columns::Columns;
 
+mod belonging;
 mod columns;
 mod line;
 
@@ -37,6 +39,7 @@ pub(super) struct Table<'a> {
     /// The columns of the signals, then of decisions and weights where they are wanted.
     blocks: Vec<Block>,
     tensors: Vec<TensorBlock>,
+    groups: Option<Belonging>,
     has_decisions: bool,
     has_weights: bool,
     n_lines: usize,
@@ -60,6 +63,7 @@ impl<'a> Table<'a> {
         };
         let chosen = keys::choose(origin.path, &keys, request, has)?;
         let (has_decisions, has_weights) = (chosen.decisions.is_some(), chosen.weights.is_some());
+        let groups = Belonging::new(&chosen, columns, &origin)?;
         let mut blocks = Vec::new();
         for key in [Some(chosen.signals), chosen.decisions, chosen.weights].into_iter().flatten() {
             blocks.push(Block::new(key, columns, &origin)?);
@@ -77,6 +81,7 @@ impl<'a> Table<'a> {
             lines,
             blocks,
             tensors,
+            groups,
             has_decisions,
             has_weights,
             n_lines,
@@ -124,9 +129,16 @@ impl<'a> Table<'a> {
         for block in &mut blocks {
             block.reserve(expected, origin)?;
         }
+        if let Some(groups) = &mut self.groups {
+            groups.reserve(expected, origin)?;
+        }
         let mut n_rows = 0;
         while self.lines.next(origin)? {
-            if rows.is_none_or(|rows| rows.contains(n_rows)) {
+            let is_kept = rows.is_none_or(|rows| rows.contains(n_rows));
+            if let Some(groups) = &mut self.groups {
+                groups.take(&self.lines.record, is_kept);
+            }
+            if is_kept {
                 for block in &mut blocks {
                     block.take(&self.lines.record, &self.lines.columns, origin)?;
                 }
@@ -149,7 +161,9 @@ impl<'a> Table<'a> {
         let weights = if self.has_weights { found.next() } else { None };
         let weights = weights.map(|found| (found, RowsOf::Kept));
         let (keys, unread) = (self.keys, self.unread);
-        Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread })
+        let groups = self.groups.and_then(|groups| groups.finish(order.as_deref()));
+        let groups = groups.map(|found| (found, RowsOf::Kept));
+        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread })
     }
 }
 
