@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """What a GPU is worth: whole fits at N = 100,000 and more, and decisions a second, in Markdown.
 
-    python bench/gpu.py --argwhy target/release/argwhy --large DIR [--million FILE.npz] [--peer]
+    python bench/gpu.py --argwhy target/release/argwhy --large DIR [--million FILE.npz]
 
 DIR holds hopper-medium-expert.npz and walker2d-medium-expert.npz (`bench/rollout.py`), FILE.npz a
 million rows rolled out likewise (`bench/rollout.py --rows 500000`). Needs an NVIDIA GPU, its driver
 and NumPy. Each fit runs twice: the driver compiles the kernels in the first and keeps what it
-compiled. `--peer` also solves kernel ridge by conjugate gradients in PyTorch on the same GPU, with
-the kernel matrix in blocks, as GPyTorch and KeOps do.
+compiled. `bench/gpu_peers.py` solves kernel ridge by GPyTorch beside it.
 """
 
 import argparse
@@ -75,46 +74,6 @@ def decisions(argwhy, data, folder):
     return rows, abs(by_gpu - by_host).max(), int((abs(by_gpu) > 1).sum())
 
 
-def peer(data, k, residual):
-    """Kernel ridge by conjugate gradients in PyTorch, f32: products, residual, seconds."""
-    import torch
-
-    with np.load(data) as arrays:
-        x, y = arrays["observations"].astype(float), arrays["actions"].astype(float)
-    i, j = np.triu_indices(x.shape[1])
-    z = np.hstack([np.ones((len(x), 1)), x, x[:, i] * x[:, j]])
-    z = np.clip((z - z.mean(0)) / (z.std(0) + 1e-7), -1000, 1000)
-    gamma, n = 1 / z.shape[1], len(z)
-    z = torch.tensor(z - z.mean(0), dtype=torch.float32, device="cuda")
-    b = torch.tensor(y, dtype=torch.float32, device="cuda")
-    norms = (z * z).sum(1)
-
-    def product(v):
-        out = torch.empty_like(v)
-        for first in range(0, n, 8192):
-            part = slice(first, first + 8192)
-            square = norms[part, None] + norms - 2 * z[part] @ z.T
-            out[part] = torch.exp(-gamma * square.clamp_(min=0)) @ v
-        return out + k * n * v
-
-    def solve(most):
-        found, r = torch.zeros_like(b), b.clone()
-        p, rho, products = r.clone(), (r * r).sum(0), 0
-        while products < most and bool((rho.sqrt() > residual * b.norm(dim=0)).any()):
-            q = product(p)
-            step = rho / (p * q).sum(0)
-            found, r, products = found + step * p, r - step * q, products + 1
-            rho, old = (r * r).sum(0), rho
-            p = r + rho / old * p
-        torch.cuda.synchronize()
-        return products, float((rho.sqrt() / b.norm(dim=0)).max())
-
-    solve(2)
-    start = time.monotonic()
-    products, reached = solve(2000)
-    return products, reached, time.monotonic() - start, torch.__version__
-
-
 def table(header, rows):
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     print("\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n")
@@ -125,7 +84,6 @@ def main():
     parser.add_argument("--argwhy", type=pathlib.Path, required=True, help="the binary")
     parser.add_argument("--large", type=pathlib.Path, required=True, metavar="DIR", help="folder with TASK-medium-expert.npz")
     parser.add_argument("--million", type=pathlib.Path, metavar="FILE", help="a million rows")
-    parser.add_argument("--peer", action="store_true", help="also conjugate gradients in PyTorch")
     arguments = parser.parse_args()
 
     argwhy, hopper = arguments.argwhy.resolve(), arguments.large / "hopper-medium-expert.npz"
@@ -144,9 +102,6 @@ def main():
         rates, off, outside = decisions(argwhy, hopper, folder)
         print(f"decisions a second, N = 5000, a million signals: {rates['cuda']:.0f} on the GPU, {rates['cpu']:.0f} on the CPU; ")
         print(f"they differ by {off:.1e} at most, and {outside} lie outside their limits\n")
-    if arguments.peer:
-        products, reached, seconds, version = peer(hopper, 1e-6, 1e-4)
-        print(f"PyTorch {version}, conjugate gradients without limits or certificate: {products} products, {seconds:.1f} s to {reached:.1e}")
 
 
 if __name__ == "__main__":

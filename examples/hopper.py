@@ -5,8 +5,8 @@
 # three motors between -1 and 1. We learn what it wants from 5000 of its decisions, check the proof
 # that the model is optimal, and let the model hop.
 #
-#     pip install 'argwhy[gym]'
-#     python examples/hopper.py hopper-expert-v2.hdf5
+#     pip install 'argwhy[mujoco]'
+#     python examples/hopper.py hopper_expert-v2.hdf5
 #
 # The first argument is the data; a second one, `10`, asks for ten episodes instead of a hundred.
 

@@ -11,7 +11,7 @@ And decide like the expert.
 (2, 2)
 
 Importing argwhy imports NumPy and nothing else. scikit-learn, matplotlib, onnx and gymnasium are
-needed only by what uses them, and come with ``pip install 'argwhy[sklearn,plot,onnx,gym]'``.
+needed only by what uses them, and come with ``pip install 'argwhy[sklearn,plot,onnx,mujoco]'``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._argwhy import Iteration, __version__
 from .certificate import Certificate
 from .choosing import KernelInverseOptimizerCV
 from .constraints import Constraints
-from .errors import ConvergenceWarning, DataError, InternalError, ModelFileError, NotFittedError
+from .errors import ConvergenceWarning, DataError, InternalError, LimitsWarning, ModelFileError, NotFittedError
 from .estimator import KernelInverseOptimizer
 from .export import export_onnx
 
@@ -34,6 +34,7 @@ __all__ = [
     "Iteration",
     "KernelInverseOptimizer",
     "KernelInverseOptimizerCV",
+    "LimitsWarning",
     "ModelFileError",
     "NotFittedError",
     "__version__",

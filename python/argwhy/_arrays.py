@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import DataError
 from .typing import FloatArray
+
+
+_TIMES = dict(M="holds dates", m="holds spans of time")
+"""What a column of NumPy's kinds of time does."""
 
 
 def _kind(values: Any) -> str:
@@ -35,15 +43,80 @@ def _floats(values: Any, what: str) -> FloatArray:
     if kind == "O":
         try:
             array = array.astype(np.float64)
-        except ValueError as error:
-            raise DataError(f"{what} has dtype object and a value that is no number: {error}") from error
-    elif kind not in "biuf":
-        raise DataError(
-            f"{what} has dtype {array.dtype}; expected bool, integers or floats of at most 64 bits, convert it first"
-        )
+        except (TypeError, ValueError) as error:
+            raise _no_numbers(values, array, what, error) from error
+    elif kind not in "biuf" or _has_dates(values):
+        raise _no_numbers(values, array, what)
+    if array.dtype.kind == "f" and _has_columns(values) and not bool(np.isfinite(array).all()):
+        raise _no_numbers(values, array, what)
     if array.dtype.kind == "f" and array.dtype.itemsize == 4:
         return np.require(array, dtype=np.float32, requirements=["ALIGNED"])
     return np.require(array, dtype=np.float64, requirements=["ALIGNED"])
+
+
+def _has_columns(values: Any) -> bool:
+    """Whether it is a frame, or a series with a name: what is wrong then has a name too."""
+    return not isinstance(values, np.ndarray) and (hasattr(values, "columns") or isinstance(getattr(values, "name", None), str))
+
+
+def _has_dates(values: Any) -> bool:
+    """Whether it is a frame of polars with dates, which turn into numbers beside numbers."""
+    dtypes = values.dtypes if hasattr(values, "columns") and hasattr(values, "dtypes") else ()
+    return any(getattr(dtype, "is_temporal", bool)() for dtype in dtypes)
+
+
+def _no_numbers(values: Any, array: NDArray[Any], what: str, error: Exception | None = None) -> Exception:
+    """What is wrong with the first column that can't be used, and what to do about it."""
+    for label, column in _columns(values, array, what):
+        kind = column.dtype.kind
+        if kind in _TIMES:
+            return DataError(
+                f"{label} {_TIMES[kind]} (dtype {column.dtype}); expected numbers: "
+                "turn them into some that mean something, such as the hour of the day or the days since the first, or leave the column out"
+            )
+        for row, value in enumerate(column):
+            problem = _problem(value)
+            if problem is not None:
+                return DataError(f"{label} holds {problem[0]} at row {row}; {problem[1]}")
+            if not isinstance(value, (numbers.Number, np.generic)):
+                kind_of_error = TypeError if isinstance(error, TypeError) else DataError
+                return kind_of_error(f"{label} holds {value!r} at row {row}; expected numbers ({error})")
+    return DataError(
+        f"{what} has dtype {array.dtype}; expected bool, integers or floats of at most 64 bits, convert it first"
+    )
+
+
+def _columns(values: Any, array: NDArray[Any], what: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Each column with what to call it, one by one: dates beside numbers stay dates."""
+    if hasattr(values, "columns") and not isinstance(values, np.ndarray):
+        for name in values.columns:
+            yield f"column {name!r} of {what}", np.asarray(values[name])
+    elif array.ndim == 1:
+        name = getattr(values, "name", None)
+        yield (f"{what} ({name!r})" if isinstance(name, str) else what), array
+    elif array.ndim == 2:
+        for i in range(array.shape[1]):
+            yield f"column {i} of {what}", array[:, i]
+    else:
+        yield what, array.reshape(-1)
+
+
+def _problem(value: Any) -> tuple[str, str] | None:
+    """What a value is that is no finite number, and the remedy; None where neither is known."""
+    if isinstance(value, (str, bytes)):
+        return f"the text {str(value)!r}", "expected numbers: encode it, such as by one column of 0 and 1 a category, or leave the column out"
+    fill = "fill it in or leave that row out"
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "a missing value", fill
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        return f"the date {value}", "expected numbers: turn dates into some that mean something, such as the days since the first"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    if np.isnan(number):
+        return "a missing value (NaN)", fill
+    return None if np.isfinite(number) else (f"{number}", "expected finite numbers")
 
 
 def matrix(values: Any, what: str) -> FloatArray:

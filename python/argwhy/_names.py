@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .errors import DataError
 
 MAX_NAMED = 5
 
@@ -32,6 +35,39 @@ def feature_names(X: Any) -> NDArray[Any] | None:
             "feature / column names from your input data, or convert them all to a non-string data type."
         )
     return np.asarray(names, dtype=object)
+
+
+def target_names(y: Any) -> NDArray[Any] | None:
+    """Names of decisions: the columns of a frame, or a series' own name."""
+    name = getattr(y, "name", None)
+    if isinstance(name, str) and name and getattr(y, "ndim", None) == 1:
+        return np.asarray([name], dtype=object)
+    try:
+        return feature_names(y)
+    except TypeError:
+        return None
+
+
+def storable(names: NDArray[Any] | None) -> list[str]:
+    """Those names a model can keep: different ones, none of them empty."""
+    listed = [] if names is None else [str(name) for name in names]
+    return listed if all(listed) and len(set(listed)) == len(listed) else []
+
+
+def in_order(part: Any, decisions: Sequence[str], what: str) -> Any:
+    """``part`` with its columns in the order of ``decisions``, where it is a frame of these."""
+    try:
+        names = feature_names(part)
+    except TypeError:
+        return part
+    if names is None or not set(names) & set(decisions):
+        return part
+    missing = [name for name in decisions if name not in set(names)]
+    if missing or len(names) != len(decisions):
+        raise DataError(
+            f"{what} has the columns {', '.join(names)} where decisions are {', '.join(decisions)}: give all of them, in any order"
+        )
+    return part[list(decisions)]
 
 
 def check_names(estimator: str, fitted: NDArray[Any] | None, X: Any) -> None:

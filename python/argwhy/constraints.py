@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _arrays
+from ._names import in_order
 from .errors import DataError
 from .typing import ArrayLike, FloatArray
 
@@ -34,6 +35,10 @@ class Constraints:
     W_eq: ArrayLike = None
     lower: ArrayLike = None
     upper: ArrayLike = None
+    names: Sequence[str] | None = None
+    """What the rows of M are called, for prices."""
+    names_eq: Sequence[str] | None = None
+    """The same for M_eq."""
 
     # scikit-learn's cross-validation splits whatever has a shape and can be indexed.
 
@@ -58,7 +63,7 @@ class Constraints:
 
     def arrays(self) -> dict[str, FloatArray]:
         """The parts there are, in double precision."""
-        parts = ((field.name, getattr(self, field.name)) for field in fields(self))
+        parts = ((name, getattr(self, name)) for name in _SHARED_AXES)
         return {name: _arrays.tensor(part, name) for name, part in parts if part is not None}
 
     def select(self, rows: Any) -> Constraints:
@@ -68,26 +73,37 @@ class Constraints:
             own = part.ndim == _SHARED_AXES[name] + 1 and part.shape[0] != 1
             return part[rows] if own else part
 
-        return Constraints(**{name: pick(name, part) for name, part in self.arrays().items()})
+        picked = {name: pick(name, part) for name, part in self.arrays().items()}
+        return Constraints(**picked, names=self.names, names_eq=self.names_eq)
 
 
 _SHARED_AXES = {"M": 2, "W": 1, "M_eq": 2, "W_eq": 1, "lower": 1, "upper": 1}
 
 
-def as_arrays(given: Any) -> dict[str, FloatArray] | None:
+def as_constraints(given: Any) -> Constraints | None:
     """Constraints however they are written: ``Constraints``, a mapping by its names, ``(M, W)``."""
-    if given is None:
-        return None
-    if isinstance(given, Constraints):
-        return given.arrays()
+    if given is None or isinstance(given, Constraints):
+        return given
     if isinstance(given, Mapping):
-        unknown = [str(name) for name in given if name not in _SHARED_AXES]
+        known = [*_SHARED_AXES, "names", "names_eq"]
+        unknown = [str(name) for name in given if name not in known]
         if unknown:
-            raise DataError(f"constraints: `{unknown[0]}` is not known; allowed: {', '.join(_SHARED_AXES)}")
-        return Constraints(**given).arrays()
+            raise DataError(f"constraints: `{unknown[0]}` is not known; allowed: {', '.join(known)}")
+        return Constraints(**given)
     if isinstance(given, (tuple, list)) and len(given) == 2:
-        return Constraints(M=given[0], W=given[1]).arrays()
+        return Constraints(M=given[0], W=given[1])
     raise TypeError(
         f"constraints is a {type(given).__name__}; expected (M, W), a dictionary with M, W, M_eq, W_eq, lower, upper, "
         "or argwhy.Constraints"
     )
+
+
+def as_arrays(given: Any, decisions: Sequence[str] = ()) -> dict[str, FloatArray] | None:
+    """The same as arrays, frames with the decisions' names as columns in their order."""
+    limits = as_constraints(given)
+    if limits is None:
+        return None
+    if decisions:
+        parts = {name: getattr(limits, name) for name in ("M", "M_eq", "lower", "upper")}
+        limits = replace(limits, **{name: in_order(part, decisions, name) for name, part in parts.items()})
+    return limits.arrays()

@@ -10,6 +10,7 @@ __all__ = [
     "DataError",
     "DataNotFoundError",
     "InternalError",
+    "LimitsWarning",
     "MissingExtraError",
     "ModelFileError",
     "ModelNotFoundError",
@@ -53,6 +54,10 @@ class ConvergenceWarning(UserWarning):
 
     In sessions with scikit-learn it is scikit-learn's ``ConvergenceWarning`` too.
     """
+
+
+class LimitsWarning(UserWarning):
+    """Limits that may not have been meant: none were given, or decisions lie outside theirs."""
 
 
 def _also_of_sklearn(own: type[Any]) -> type[Any]:

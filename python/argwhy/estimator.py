@@ -5,6 +5,7 @@ Settings, defaults and mathematics are Rust's.
 
 from __future__ import annotations
 
+import html
 import os
 import warnings
 from collections.abc import Callable
@@ -13,14 +14,14 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _argwhy, _arrays, _names, _plots, _sklearn
+from . import _argwhy, _arrays, _names, _plots, _sklearn, _why
 from ._argwhy import Iteration, Model
 from ._parameters import Parametrised
 from ._progress import Follow, Progress
 from .certificate import Certificate
-from .constraints import as_arrays
+from .constraints import as_arrays, as_constraints
 from .datasets import Rows, _ranges
-from .errors import DataError, convergence_warning, not_fitted
+from .errors import DataError, LimitsWarning, convergence_warning, not_fitted
 from .typing import ArrayLike, FloatArray
 
 Callback: TypeAlias = "Callable[[Iteration], bool | None]"
@@ -226,6 +227,8 @@ class KernelInverseOptimizer(Parametrised):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: decisions are what it learns from"
             )
         names = _names.feature_names(X)
+        decision_names = _names.storable(_names.target_names(y))
+        constraints = as_constraints(constraints)
         signals = _arrays.matrix(X, "X")
         decisions, flat = _arrays.targets(y)
         weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
@@ -238,16 +241,22 @@ class KernelInverseOptimizer(Parametrised):
             decisions,
             self._settings(),
             weights=weights,
-            limits=as_arrays(constraints),
+            limits=as_arrays(constraints, decision_names),
             rows=_ranges(rows),
             follow=follow,
+            names={
+                "signals": _names.storable(names),
+                "decisions": decision_names,
+                "M": list(getattr(constraints, "names", None) or ()),
+                "M_eq": list(getattr(constraints, "names_eq", None) or ()),
+            },
         )
         self._flat = flat
         self._learned(fit.model)
         self.history_ = fit.history
         self.plan_ = fit.plan
         self.outside_ = fit.outside
-        self.__dict__.pop("feature_names_in_", None)
+        # Names that a model cannot keep are compared all the same.
         if names is not None:
             self.feature_names_in_ = names
         certificate = self.certificate_
@@ -257,6 +266,9 @@ class KernelInverseOptimizer(Parametrised):
         )
         if progress is not None:
             progress.say(summary)
+        else:
+            for caution in fit.cautions:  # with a progress display they have been said before the fit
+                warnings.warn(LimitsWarning(caution), stacklevel=2)
         if fit.interruption is not None:
             raise fit.interruption
         if self.status_ != "solved" and not (self.status_ == "interrupted" and self.callback is not None):
@@ -305,6 +317,9 @@ class KernelInverseOptimizer(Parametrised):
     def _learned(self, model: Model) -> None:
         self._model = model
         self.n_features_in_ = model.signal_dim
+        self.__dict__.pop("feature_names_in_", None)
+        if model.signal_names:
+            self.feature_names_in_ = np.asarray(model.signal_names, dtype=object)
 
     # Deciding
 
@@ -325,7 +340,7 @@ class KernelInverseOptimizer(Parametrised):
                 decided = model.decide(X, self._flat)
                 if decided is not None:
                     return decided
-            return model.predict(self._signals(X), as_arrays(constraints), self._flat)
+            return model.predict(self._signals(X), self._limits(constraints), self._flat)
         except (AttributeError, DataError) as error:
             self._explain(error, X)
 
@@ -356,12 +371,66 @@ class KernelInverseOptimizer(Parametrised):
     def prices(self, X: ArrayLike, constraints: Any = None) -> dict[str, Any]:
         """What the limits cost that hold the decisions on ``X``.
 
-        Arrays ``row``, ``limit`` (``M[3]``, ``upper[0]``) and ``price``.
+        Arrays ``row``, ``limit`` (by its name, else ``M[3]``, ``upper[0]``) and ``price``.
         """
         try:
-            return self._model.prices(self._signals(X), as_arrays(constraints))
+            return self._model.prices(self._signals(X), self._limits(constraints))
         except (AttributeError, DataError) as error:
             self._explain(error, X)
+
+    # Why
+
+    def explain(self, X: ArrayLike = None, constraints: Any = None) -> dict[str, Any]:
+        """What the expert weighs, over the situations ``X``: best those it was fitted to.
+
+        A dictionary as ``argwhy explain --json`` prints it: ``signals``, the most important first,
+        each with ``name``, ``importance`` (they add up to one) and ``effect`` (``at``, ``desired``,
+        ``spread``, ``decision``: accumulated local effects); ``pair``, ``trade_offs``, ``costs``,
+        ``typical``. Without ``X`` it is told over the samples that the model keeps: those that
+        carry weight.
+        """
+        try:
+            signals = None if X is None else self._signals(X)
+            return _argwhy.explain(self._model, signals, self._limits(constraints))
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+
+    def explain_one(
+        self,
+        x: ArrayLike,
+        X: ArrayLike = None,
+        *,
+        by: float | None = None,
+        constraints: Any = None,
+        x_constraints: Any = None,
+    ) -> dict[str, Any]:
+        """Why the decision on the one situation ``x`` is what it is.
+
+        What pushed it away from a typical situation of ``X`` (Shapley values), the past decisions
+        it rests on, what holds it at what price, and the smallest change of one signal that changes
+        it by ``by`` or frees it. ``constraints`` belong to ``X``, ``x_constraints`` to ``x``.
+        """
+        try:
+            signal = self._signals(x.to_frame().T if getattr(x, "ndim", 2) == 1 and hasattr(x, "to_frame") else x)
+            signals = None if X is None else self._signals(X)
+            limits, own = self._limits(constraints), self._limits(x_constraints)
+            return _argwhy.explain_one(self._model, signal, signals, limits, by, own)
+        except (AttributeError, DataError) as error:
+            self._explain(error, x)
+
+    def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How well each row of ``X`` is covered by what was seen, 0 to 100.
+
+        The share of training situations that were stranger to the others than this one is to them.
+        Below 1 the model has hardly seen anything alike.
+        """
+        try:
+            found = _argwhy.familiarity(self._model, self._signals(X))
+        except (AttributeError, DataError) as error:
+            self._explain(error, X)
+        if found is None:
+            raise DataError("the model does not remember what it saw: it was written by an earlier version; fit it again")
+        return found
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None) -> float:
         """R² of the decisions on ``X``, the mean over dimensions, as scikit-learn has it."""
@@ -372,6 +441,9 @@ class KernelInverseOptimizer(Parametrised):
     def _signals(self, X: ArrayLike) -> FloatArray:
         _names.check_names(type(self).__name__, getattr(self, "feature_names_in_", None), X)
         return _arrays.matrix(X, "X")
+
+    def _limits(self, constraints: Any) -> dict[str, FloatArray] | None:
+        return as_arrays(constraints, self._model.decision_names)
 
     def _explain(self, error: Exception, X: ArrayLike) -> NoReturn:
         """Raises ``error``, in scikit-learn's words too where those are awaited."""
@@ -402,8 +474,7 @@ class KernelInverseOptimizer(Parametrised):
 
         Whether Python or ``argwhy fit`` wrote it.
 
-        Decisions of one dimension come back as a 1-D array. A file has no history and no names of
-        columns.
+        Decisions of one dimension come back as a 1-D array. A file has no history.
         """
         model = _argwhy.load_model(os.fspath(path))
         estimator = cls(**model.parameters)
@@ -437,6 +508,11 @@ class KernelInverseOptimizer(Parametrised):
         return Certificate(**self._fitted.record["certificate"])
 
     @property
+    def decision_names_(self) -> list[str] | None:
+        """What decisions are called, where ``y`` or the file said so."""
+        return self._fitted.decision_names or None
+
+    @property
     def coefficients_(self) -> NDArray[np.float64] | None:
         """α of the samples that carry weight, one row each; None with ``primal=True``."""
         return self._fitted.coefficients
@@ -468,7 +544,10 @@ class KernelInverseOptimizer(Parametrised):
 
     @property
     def weight_names_(self) -> list[str]:
-        """What the rows of :attr:`weights_` belong to: ``1``, ``s0``, ``s0*s1``, ``intercept``."""
+        """What rows of :attr:`weights_` belong to: ``1``, ``price``, ``price*load``, ``intercept``.
+
+        Signals without names are ``s0``, ``s1``.
+        """
         return self._fitted.weight_names
 
     @property
@@ -514,6 +593,17 @@ class KernelInverseOptimizer(Parametrised):
         Returns matplotlib's axes.
         """
         return _plots.decisions(_arrays.decisions(y), _arrays.decisions(self.predict(X, constraints)), ax)
+
+    def plot_effects(self, X: ArrayLike = None, constraints: Any = None, *, signals: Any = None, axes: Any = None) -> Any:
+        """Draws what signals do to what is desired (lines) and decided (dashed), with the spread.
+
+        ``signals`` are names, or how many of the most important; six if not given. Returns
+        matplotlib's axes.
+        """
+        return _why.effects(self.explain(X, constraints), signals, axes)
+
+    def _repr_html_(self) -> str:
+        return _why.summary(self) if "_model" in self.__dict__ else f"<code>{html.escape(repr(self))}</code>"
 
     # scikit-learn
 

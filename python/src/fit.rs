@@ -7,11 +7,15 @@ use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
+use argwhy::core::dataset::Names;
+use argwhy::core::wording::Worded;
 use argwhy::io::RowRanges;
+use argwhy::notes::cautions;
 use argwhy::{Dataset, Pipeline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -22,10 +26,6 @@ use std::time::Duration;
 /// How often the caller looks for Ctrl-C while nothing else happens.
 const BEAT: Duration = Duration::from_millis(20);
 
-/// What is said where no limits are given.
-const UNBOUNDED: &str =
-    "note: no limits given, so decisions are unbounded (see bounds, lower, upper)";
-
 /// A model and how it came about.
 #[pyclass(frozen, get_all, module = "argwhy._argwhy")]
 pub struct Fit {
@@ -34,6 +34,8 @@ pub struct Fit {
     plan: Py<PyAny>,
     outside: Py<PyAny>,
     verdict: Py<PyString>,
+    /// What may not have been meant.
+    cautions: Vec<String>,
     /// What stopped the fit from outside: a KeyboardInterrupt, or what a callback raised.
     interruption: Option<Py<PyAny>>,
 }
@@ -41,7 +43,8 @@ pub struct Fit {
 /// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
 #[pyo3(signature = (
-    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None
+    signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
+    names=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
@@ -53,13 +56,14 @@ pub fn fit(
     limits: Option<&Bound<'_, PyDict>>,
     rows: Option<&str>,
     follow: Option<&Bound<'_, PyAny>>,
+    names: Option<BTreeMap<String, Vec<String>>>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
     let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
     let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
-    let unsaid = settings.limits_unsaid(data.constraints().is_some());
-    let notes = unsaid.then(|| UNBOUNDED.to_owned()).into_iter().collect();
-    let (solved, interruption) = run(py, pipeline, data, ranges, (follow, notes))?;
+    let data = data.with_names(named(names)).map_err(exception)?;
+    let constrained = data.constraints().is_some();
+    let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
     // say.
     let ((fit, steps), interruption) = match (solved, interruption) {
@@ -71,7 +75,9 @@ pub fn fit(
     let plan = json(py, &fit.plan)?.unbind();
     let outside = json(py, &fit.outside)?.unbind();
     let settings = fit.settings().clone();
+    let cautions = cautions(&settings, constrained, &fit.outside);
     Ok(Fit {
+        cautions: cautions.iter().map(|note| Worded(note).to_string()).collect(),
         history: history(py, &steps)?.unbind(),
         plan,
         outside,
@@ -79,6 +85,19 @@ pub fn fit(
         interruption: interruption.map(|error| error.into_value(py).into_any()),
         model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
     })
+}
+
+/// Names by what they name: `signals`, `decisions`, `M`, `M_eq`.
+fn named(lists: Option<BTreeMap<String, Vec<String>>>) -> Names {
+    let mut lists = lists.unwrap_or_default();
+    let mut take = |what: &str| lists.remove(what).unwrap_or_default();
+    Names {
+        signals: take("signals"),
+        decisions: take("decisions"),
+        inequalities: take("M"),
+        equalities: take("M_eq"),
+        ..Names::default()
+    }
 }
 
 /// What there is to learn from, and the rows to train on.
@@ -115,12 +134,13 @@ fn run(
     pipeline: Pipeline,
     data: Dataset,
     ranges: Vec<Range<usize>>,
-    (follow, notes): (Option<&Bound<'_, PyAny>>, Vec<String>),
+    follow: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel();
-    let mut solver = Follow { stop: Arc::clone(&stop), caller: None, notes, history: Vec::new() };
+    let mut solver =
+        Follow { stop: Arc::clone(&stop), caller: None, notes: Vec::new(), history: Vec::new() };
     let (listened, unheard) =
         if follow.is_some() { (Some(sender), None) } else { (None, Some(sender)) };
     solver.caller = listened.map(|sender| (sender, wait));

@@ -12,6 +12,7 @@ mod constraints;
 mod data;
 mod error;
 mod experts;
+mod explain;
 mod fit;
 mod model;
 mod pool;
@@ -32,6 +33,8 @@ mod _argwhy {
     use crate::error::panic;
     #[pymodule_export]
     use crate::experts::{charging, quadrotor};
+    #[pymodule_export]
+    use crate::explain::{explain, explain_one, familiarity};
     #[pymodule_export]
     use crate::fit::{Fit, fit};
     #[pymodule_export]

@@ -54,7 +54,13 @@ impl Model {
         Ok(Self::with(stored.model, settings, stored.settings))
     }
 
-    fn predictor(&self) -> PyResult<&Predictor> {
+    /// The model itself.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The same, made ready.
+    pub fn predictor(&self) -> PyResult<&Predictor> {
         if let Some(predictor) = self.predictor.get() {
             return Ok(predictor);
         }
@@ -95,6 +101,14 @@ impl Model {
             let sets = predictor.sets(given, signals.nrows())?;
             predictor.decide(predictor.desired(signals.view())?.view(), &sets)
         })
+    }
+
+    /// Runs `work` of the whole way on the model's threads.
+    pub fn on_threads<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, argwhy::Error> + Send,
+    ) -> PyResult<T> {
+        pool(self.settings.threads)?.install(work).map_err(exception)
     }
 
     /// Runs `work` on the model's threads.
@@ -221,7 +235,7 @@ impl Model {
                 predictor.prices(predictor.desired(signals.view())?.view(), &sets)
             })
         })?;
-        record::prices(py, &prices)
+        record::prices(py, &prices, &self.core.names)
     }
 
     /// Writes the file that the command reads.
@@ -260,6 +274,18 @@ impl Model {
     #[getter]
     fn signal_dim(&self) -> usize {
         self.core.features.signal_dim()
+    }
+
+    /// What signals are called; empty where they have no names.
+    #[getter]
+    fn signal_names(&self) -> Vec<String> {
+        self.core.names.signals.clone()
+    }
+
+    /// What decisions are called; empty where they have no names.
+    #[getter]
+    fn decision_names(&self) -> Vec<String> {
+        self.core.names.decisions.clone()
     }
 
     #[getter]
@@ -320,7 +346,9 @@ impl Model {
     /// What the limits of the training samples cost.
     #[getter]
     fn training_prices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.core.support().map(|support| record::prices(py, &support.prices)).transpose()
+        let names = &self.core.names;
+        let prices = |support: &Support| record::prices(py, &support.prices, names);
+        self.core.support().map(prices).transpose()
     }
 
     #[getter]

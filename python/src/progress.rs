@@ -6,6 +6,7 @@
 
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration as Step, Observer};
+use argwhy::core::wording::Worded;
 use argwhy::{Plan, Progress};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
@@ -114,20 +115,13 @@ impl Observer for Follow {
 
 impl Progress for Follow {
     fn on_note(&mut self, note: &str) {
-        self.notes.push(format!("note: {note}"));
+        self.notes.push(format!("note: {}", Worded(note)));
     }
 
-    fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
+    fn on_plan(&mut self, plan: &Plan, _outside: &Outside) {
         if let Some((sender, _)) = &self.caller {
             let mut lines = vec![plan.summary()];
             lines.extend(self.notes.clone());
-            if outside.beyond > 0 {
-                lines.push(format!("note: {} decisions lie outside their limits", outside.beyond));
-            }
-            if outside.rounding > 0 {
-                let count = outside.rounding;
-                lines.push(format!("note: {count} decisions lie outside their limits by rounding"));
-            }
             let _ = sender.send(Message::Plan(lines));
         }
     }

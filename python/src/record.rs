@@ -1,6 +1,7 @@
 //! What a fit leaves behind, as arrays.
 
 use crate::array::integer;
+use argwhy::core::dataset::Names;
 use argwhy::core::decision_set::Prices;
 use argwhy::core::solver::Iteration;
 use numpy::PyArray1;
@@ -36,11 +37,16 @@ pub fn history<'py>(py: Python<'py>, steps: &[Iteration]) -> PyResult<Bound<'py,
 }
 
 /// Row, limit and value of every price.
-pub fn prices<'py>(py: Python<'py>, prices: &Prices) -> PyResult<Bound<'py, PyDict>> {
+pub fn prices<'py>(
+    py: Python<'py>,
+    prices: &Prices,
+    names: &Names,
+) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
+    let limits: Vec<String> = prices.limits.iter().map(|limit| limit.named(names)).collect();
     let rows = prices.samples.iter().map(|&row| integer(row));
     out.set_item("row", PyArray1::from_iter(py, rows))?;
-    out.set_item("limit", prices.limits.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    out.set_item("limit", limits)?;
     out.set_item("price", PyArray1::from_slice(py, &prices.values))?;
     Ok(out)
 }

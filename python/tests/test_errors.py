@@ -152,7 +152,7 @@ def test_not_fitted():
         (([[np.nan, 1.0]], [1.0]), "M has the value NaN"),
         (([1.0, 1.0], [1.0]), "M has the shape 2"),
         ({"lower": np.zeros((7, 2))}, "lower has 7 rows but signals has 200"),
-        ({"lower": ["low", "high"]}, "lower has dtype <U4"),
+        ({"lower": ["low", "high"]}, "lower holds the text 'low'"),
     ],
 )
 def test_wrong_constraints(limits, words, task):

@@ -151,9 +151,31 @@ def test_wrong_numbers_are_named(options: dict[str, Any], error: type[Exception]
         evaluate(Linear(), "hopper", **options)
 
 
-@pytest.mark.parametrize("missing", ["gymnasium", "mujoco"])
-def test_a_missing_extra_is_named_in_one_line(missing: str) -> None:
-    code = f"import sys; sys.modules[{missing!r}] = None\nimport argwhy.gym"
+@pytest.mark.parametrize(
+    ("missing", "use", "words"),
+    [
+        ("gymnasium", "", "argwhy.gym needs gymnasium, which is not installed: pip install 'argwhy[gym]'"),
+        (
+            "mujoco",
+            "argwhy.gym.make_d4rl_env('hopper')",
+            "a D4RL environment needs mujoco, which is not installed: pip install 'argwhy[mujoco]'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(missing: str, use: str, words: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None\nimport argwhy.gym\n{use}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr.splitlines()[-1].endswith(f"argwhy.gym needs {missing}, which is not installed: pip install 'argwhy[gym]'")
+    assert run.stderr.splitlines()[-1].endswith(words)
+
+
+def test_environments_that_need_no_mujoco_do_without() -> None:
+    code = (
+        "import sys; sys.modules['mujoco'] = None\n"
+        "import numpy as np\n"
+        "from argwhy.gym import evaluate\n"
+        "print(evaluate(lambda X: np.zeros((len(X), 1)), 'Pendulum-v1', episodes=2))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("Evaluation(Pendulum-v1, 2 episodes")

@@ -1,5 +1,7 @@
 """Whatever holds numbers can be given, and the answer does not depend on how it was held."""
 
+import datetime
+import re
 import tempfile
 import warnings
 
@@ -8,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from argwhy import DataError, KernelInverseOptimizer
+from argwhy import DataError, KernelInverseOptimizer, LimitsWarning
 
 
 def misaligned(a):
@@ -151,10 +153,10 @@ WRONG = {
     "1-D": (np.zeros(3), "Reshape your data"),
     "3-D": (np.zeros((2, 3, 4)), "3-D"),
     "complex": (np.zeros((2, 3), complex), "Complex data not supported"),
-    "strings": (np.array([["a", "b", "c"]]), "dtype <U1"),
+    "strings": (np.array([["a", "b", "c"]]), "column 0 of X holds the text 'a' at row 0"),
     "dates": (np.zeros((2, 3), "M8[s]"), "dtype datetime64"),
     "ragged": ([[1, 2, 3], [1, 2]], "X (list) is no array of numbers"),
-    "words": (np.array([["a", 1, 2]], object), "no number"),
+    "words": (np.array([[1, "a", 2]], object), "column 1 of X holds the text 'a' at row 0"),
     "hidden": (np.ma.masked_array(np.zeros((2, 3)), [[1, 0, 0], [0, 0, 0]]), "masked"),
     "width": (np.zeros((2, 4)), "signals has 4 columns where the model has 3"),
     "nan": (np.full((2, 3), np.nan), "NaN at row 0, column 0"),
@@ -170,6 +172,67 @@ def test_what_is_wrong_is_named(name, task):
     with pytest.raises((DataError, TypeError)) as raised:
         est.predict(value)
     assert words in str(raised.value), str(raised.value)
+
+
+COLUMNS = {
+    "dates": (pd.to_datetime(["2026-01-01", "2026-01-02"]), "column 'b' of X holds dates (dtype datetime64"),
+    "spans": (pd.to_timedelta([1, 2], unit="h"), "column 'b' of X holds spans of time"),
+    "days": ([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)], "column 'b' of X holds the date 2026-01-01 at row 0"),
+    "text": (["1.5", "north"], "column 'b' of X holds the text '1.5' at row 0; expected numbers"),
+    "categories": (pd.Categorical(["x", "y"]), "column 'b' of X holds the text 'x' at row 0"),
+    "NA": (pd.array([1.5, pd.NA], dtype="Float64"), "column 'b' of X holds a missing value"),
+    "integer NA": (pd.array([1, None], dtype="Int64"), "column 'b' of X holds a missing value"),
+    "None": ([1.5, None], "column 'b' of X holds a missing value (NaN) at row 1; fill it in"),
+    "inf": ([1.5, np.inf], "column 'b' of X holds inf at row 1"),
+    "things": ([object(), 1.5], "column 'b' of X holds <object object"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_that_holds_no_numbers_is_named(name):
+    values, words = COLUMNS[name]
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": values})
+    for use in (
+        lambda: KernelInverseOptimizer(bounds=(-1, 1)).fit(frame, [0.0, 1.0]),
+        lambda: KernelInverseOptimizer(bounds=(-1, 1)).fit(frame.astype({"b": object}), [0.0, 1.0]),
+    ):
+        with pytest.raises((DataError, TypeError)) as raised:
+            use()
+        assert "column 'b' of X" in str(raised.value)
+    with pytest.raises((DataError, TypeError)) as raised:
+        KernelInverseOptimizer(bounds=(-1, 1)).fit(frame, [0.0, 1.0])
+    assert words in str(raised.value), str(raised.value)
+
+
+def test_columns_of_polars_and_series_are_named_too():
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]})
+    with pytest.raises(DataError, match="column 'b' of X holds dates"):
+        KernelInverseOptimizer(bounds=(-1, 1)).fit(frame, [0.0, 1.0])
+    with pytest.raises(DataError, match=r"y \('power'\) holds a missing value"):
+        KernelInverseOptimizer(bounds=(-1, 1)).fit(np.eye(2), pd.Series([1, None], name="power", dtype="Int64"))
+    fine = pd.DataFrame({"a": pd.array([1, 2, 3], dtype="Int64"), "b": [True, False, True], "c": [0.5, 1, 2]})
+    KernelInverseOptimizer(bounds=(-1, 1)).fit(fine, [0.0, 1.0, 0.5])
+
+
+def test_limits_that_may_not_be_meant_are_said_as_the_command_says_them(task, command, plain, tmp_path):
+    signals, decisions = task
+    np.savez(tmp_path / "task.npz", signals=signals, decisions=decisions)
+    for settings, flags, words in (
+        ({}, [], "no limits given, so decisions are unbounded"),
+        ({"bounds": (-0.5, 0.5), "infeasible": "clip"}, ["--bounds=-0.5,0.5", "--infeasible", "clip"], "are moved to the nearest limit"),
+        ({"bounds": (-0.5, 0.5), "infeasible": "keep"}, ["--bounds=-0.5,0.5", "--infeasible", "keep"], "are fitted as they are"),
+    ):
+        with pytest.warns(LimitsWarning, match=words) as caught:
+            KernelInverseOptimizer(max_iterations=50, **settings).fit(signals, decisions)
+        said = [str(w.message) for w in caught if issubclass(w.category, LimitsWarning)]
+        told = command("fit", tmp_path / "task.npz", *flags, "-o", tmp_path / "m.argwhy").stderr
+        note = next(line for line in told.splitlines() if words in line)
+        words_of = [re.findall(r"\w+", plain(text)) for text in (note, "note: " + said[0])]
+        assert len(said) == 1 and words_of[0] == words_of[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelInverseOptimizer(unbounded=True).fit(signals, decisions)
+        KernelInverseOptimizer(bounds=(-1, 1)).fit(signals, decisions)
 
 
 def test_more_than_any_memory_is_an_exception(task):

@@ -7,12 +7,20 @@ use crate::error::Error;
 use crate::plan::Sizes;
 use crate::settings::{DeviceChoice, FitSettings, OperatorChoice};
 use argwhy_core::backend::{Backend, Host};
-use argwhy_core::operator::KernelOperator;
 use argwhy_core::predict::BatchPredictor;
-use argwhy_core::{Error as CoreError, Kernel, Model};
-use argwhy_cuda::{CudaBackend, CudaOperator, Device, Error as CudaError};
-use ndarray::Array2;
+use argwhy_core::{Error as CoreError, Model};
 use std::sync::Arc;
+
+// A driver is a shared library, which a static program can't load: there its programs would be a
+// megabyte of ballast.
+#[cfg(not(target_env = "musl"))]
+mod cuda;
+#[cfg(target_env = "musl")]
+mod no_gpu;
+#[cfg(not(target_env = "musl"))]
+use cuda as gpu;
+#[cfg(target_env = "musl")]
+use no_gpu as gpu;
 
 /// Samples from which on `auto` takes a GPU: with fewer, opening it takes longer than the fit.
 pub const AUTO_SAMPLES: usize = 10_000;
@@ -49,20 +57,15 @@ pub fn choose(settings: &FitSettings, sizes: Sizes) -> Result<Chosen, Error> {
     }
     let kernel = settings.kernel_for(sizes.n_features)?;
     let limit = settings.device_memory.map(|memory| memory.0);
-    let found = CudaBackend::new(ordinal, limit).and_then(|backend| {
-        backend.check(&kernel, sizes.n_samples, sizes.n_features)?;
-        Ok(backend)
-    });
+    let found = gpu::open_for(ordinal, limit, &kernel, [sizes.n_samples, sizes.n_features]);
     match (found, settings.device) {
-        (Ok(backend), _) => Ok(Chosen { backend: Arc::new(backend), note: None }),
+        (Ok(backend), _) => Ok(Chosen { backend, note: None }),
         // What was not asked for by name and isn't there is not worth a word.
-        (Err(CudaError::NoDriver | CudaError::NoDevice { .. }), DeviceChoice::Auto) => {
-            Ok(Chosen::host(None))
+        (Err(Unusable::Absent(_)), DeviceChoice::Auto) => Ok(Chosen::host(None)),
+        (Err(Unusable::Kernel(what)), _) | (Err(Unusable::Failed(what)), DeviceChoice::Auto) => {
+            Ok(Chosen::host(Some(format!("not on the GPU: {what}"))))
         }
-        (Err(error @ CudaError::Kernel { .. }), _) | (Err(error), DeviceChoice::Auto) => {
-            Ok(Chosen::host(Some(format!("not on the GPU: {error}"))))
-        }
-        (Err(error), _) => Err(failed(&error)),
+        (Err(unusable), _) => Err(failed(unusable)),
     }
 }
 
@@ -73,12 +76,12 @@ pub fn batches(
     model: &Model,
 ) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
     let DeviceChoice::Cuda(ordinal) = device else { return Ok(None) };
-    let backend = CudaBackend::new(ordinal, None).map_err(|error| failed(&error))?;
+    let backend = gpu::open(ordinal, None).map_err(failed)?;
     Ok(backend.batch_predictor(model)?)
 }
 
-fn failed(error: &CudaError) -> Error {
-    let (backend, what) = ("cuda".to_owned(), error.to_string());
+fn failed(unusable: Unusable) -> Error {
+    let (backend, what) = ("cuda".to_owned(), unusable.into_words());
     Error::Core(CoreError::Backend { backend, what })
 }
 
@@ -94,31 +97,26 @@ pub struct Examined {
 
 /// Runs a kernel on the first GPU and compares it with the definition. Where there is none, why.
 pub fn examine() -> Result<Examined, String> {
-    let in_words = |error: CudaError| error.to_string();
-    let device = Device::new(0).map_err(in_words)?;
-    let what = device.probe().map_err(in_words)?.to_string();
-    let wave = |i: usize, j: usize| ((i * 7 + j * 13) as f64 * 0.618).sin() + 0.1 * j as f64;
-    let features = Array2::from_shape_fn((300, 20), |(i, j)| wave(i, j));
-    let v = Array2::from_shape_fn((2, 300), |(i, j)| wave(i, j));
-    let kernel = Kernel::Rbf { gamma: 0.05 };
-    let row = |i: usize| features.row(i).to_vec();
-    let gram = Array2::from_shape_fn((300, 300), |(i, j)| kernel.evaluate(&row(i), &row(j)));
-    let expected = v.dot(&gram);
-    let largest = |a: &Array2<f64>| a.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let run = || {
-        let operator = CudaOperator::new(&device, features.view(), &kernel, true, 1e-11)?;
-        let mut off = [0.0; 2];
-        for (off, operator) in
-            off.iter_mut().zip([&operator as &dyn KernelOperator, operator.exact()])
-        {
-            let mut out = Array2::zeros(v.dim());
-            operator.apply(v.view(), out.view_mut())?;
-            *off = largest(&(&out - &expected)) / largest(&expected);
+    gpu::examine()
+}
+
+/// Why a GPU is not used.
+#[cfg_attr(target_env = "musl", allow(dead_code, reason = "a static build knows one answer"))]
+enum Unusable {
+    /// There is none.
+    Absent(String),
+    /// It has no form for the kernel.
+    Kernel(String),
+    /// It is there and does not work.
+    Failed(String),
+}
+
+impl Unusable {
+    fn into_words(self) -> String {
+        match self {
+            Self::Absent(what) | Self::Kernel(what) | Self::Failed(what) => what,
         }
-        Ok(off)
-    };
-    let off = run().map_err(|error: CoreError| error.to_string())?;
-    Ok(Examined { what, off })
+    }
 }
 
 #[cfg(test)]

@@ -64,6 +64,12 @@ pub enum Error {
         /// What is wrong and what to do; options are marked for [`Spelling::text`].
         what: String,
     },
+    /// A model that keeps no situations to be explained over.
+    #[error(
+        "the model keeps no samples (a plain model has weights instead, or none carries weight), \
+         so it cannot be explained by itself; give the data it was fitted to"
+    )]
+    NothingToExplain,
     /// Settings that cannot be stored.
     #[error("the settings cannot be stored: {why}")]
     Settings {

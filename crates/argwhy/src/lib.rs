@@ -23,14 +23,45 @@
 //! # }
 //! ```
 //!
+//! A kernel of your own:
+//!
+//! ```
+//! use argwhy::{CustomKernel, FitSettings, Kernel, Pipeline, Predictor};
+//!
+//! struct Angles;
+//!
+//! impl CustomKernel for Angles {
+//!     fn name(&self) -> &str {
+//!         "angles"
+//!     }
+//!     fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+//!         a.iter().zip(b).map(|(a, b)| 1.0 + (a - b).cos()).product()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let signals = ndarray::Array2::from_shape_fn((40, 1), |(i, _)| i as f64 / 6.0);
+//! # let data = argwhy::Dataset::new(signals.clone(), signals.mapv(f64::sin))?;
+//! # let new_signals = signals.view();
+//! let settings = FitSettings { kernel: Kernel::custom(Angles).into(), ..FitSettings::default() };
+//! let fit = Pipeline::new(settings)?.fit(&data)?;
+//! let decisions = Predictor::new(&fit.model)?.predict(new_signals)?;
+//! # assert_eq!(decisions.dim(), (40, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`FitSettings`] has every option with its default. [`load`] reads npz, npy, csv and HDF5 files
 //! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
 //! [`argwhy_core`], layer by layer.
 
 pub mod device;
 pub mod error;
+pub mod explain;
+pub mod familiarity;
 pub mod judging;
 pub mod machine;
+pub mod notes;
 pub mod pipeline;
 pub mod plan;
 pub mod reading;

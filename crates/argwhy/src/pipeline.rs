@@ -2,7 +2,9 @@
 
 use crate::device;
 use crate::error::Error;
+use crate::familiarity;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
+use crate::notes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
 use crate::sources::{DataSources, to_stored};
@@ -55,7 +57,8 @@ pub trait Progress: Observer {
     /// What the fit will take, before it starts.
     fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
 
-    /// Something to know about the fit, before the plan.
+    /// Something to know about the fit, before the plan. Settings in it are marked, `{bounds}`:
+    /// print it as [`Worded`].
     fn on_note(&mut self, _note: &str) {}
 }
 
@@ -272,6 +275,8 @@ impl Pipeline {
         let values = features.transform(signals.view())?;
         let few = values.slice(s![..PROBE.min(rows.len()), ..]);
         plan.estimate(&kernel, few, problem.ridge(), backend)?;
+        notes::tell(settings, constrained, &outside, progress);
+        familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
 
         let chosen = *plan.kernel().expect("a kernel fit is planned as one");
@@ -283,6 +288,7 @@ impl Pipeline {
         let operator = backend.operator(values.view(), &kernel, storage)?;
         let operator = operator.as_ref();
         drop(values);
+        let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
         let own = NewtonSettings { max_rank: Some(chosen.max_rank), ..settings.newton() };
         let mut observer = Forward(progress);
@@ -295,9 +301,11 @@ impl Pipeline {
                 constrained,
                 signals: signals.view(),
                 rows: &numbers,
+                names: data.names().clone(),
             };
             let mut model = Model::from_outcome(problem, &outcome, parts);
             model.record.peak_memory_bytes = peak_memory_bytes();
+            model.seen = Some(seen.clone());
             let settings =
                 FitSettings { regularization: problem.regularization(), ..settings.clone() };
             let (rows, sources) = (rows.clone(), sources_of(constrained));
@@ -389,17 +397,21 @@ impl Pipeline {
         let features =
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
+        notes::tell(settings, constrained, &outside, progress);
+        familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
+        let seen = familiarity::ranges_alone(data.signals(), &rows);
         let design = Design::new(&features, data.signals())?
             .with_rows(&rows)
             .with_intercept(settings.intercept);
         let own = settings.primal_solver();
         let mut outcome = primal::solve(&problem, &design, &own, &mut Forward(progress))?;
         outcome.seconds = start.elapsed().as_secs_f64();
-        let parts =
-            Parts { features, kernel, set, constrained, signals: data.signals(), rows: &[] };
+        let (signals, names) = (data.signals(), data.names().clone());
+        let parts = Parts { features, kernel, set, constrained, signals, rows: &[], names };
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
+        model.seen = Some(seen);
         let (sources, settings) = (sources_of(constrained), settings.clone());
         Ok(Fit { model, outcome, plan, outside, rows, sources, settings })
     }

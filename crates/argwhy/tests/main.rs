@@ -4,5 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod backend;
+mod explain;
+mod familiarity;
 mod kernels;
 mod properties;

@@ -34,6 +34,8 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Show what is inside a model
     Inspect(InspectArgs),
+    /// Say what the expert weighs, and why one decision is what it is
+    Explain(ExplainArgs),
     /// Learn from a bundled expert, end to end, with a report
     Demo(DemoArgs),
     /// Reproduce the paper's ablation of SSO, beside our rule, on data of your own
@@ -53,10 +55,11 @@ pub enum Command {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  argwhy fit hopper.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
-  argwhy fit days.csv --signals price,load --decisions power --lower 0 --upper 40 \\
+  argwhy fit hopper_expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -o hopper.argwhy
+  argwhy fit days.csv --signals price,load --decisions power --bounds 0,40 \\
     -o dispatch.argwhy --report fit.html
-  argwhy fit plans.csv --constraints --matrix capacity.csv -o planner.argwhy
+  argwhy fit plans.csv --signals margin --decisions tonnes --lower 0,0 \\
+    --matrix hours.csv -o planner.argwhy
 
 Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
 pub struct FitArgs {
@@ -201,7 +204,8 @@ pub struct SourceOptions {
     #[arg(long, help_heading = "Data")]
     pub constraints: bool,
     /// One M for all rows, from a csv or npy file (rows × dimensions); W comes from the data, else
-    /// from a column W of the file
+    /// from a column W of the file. A column `limit` has what each row is called, and columns with
+    /// the decisions' names may stand in any order
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(with = "path_text")]
     pub matrix: Option<PathBuf>,
@@ -217,6 +221,14 @@ pub struct SourceOptions {
     /// Rows stand in the order of time: the last ones are kept aside
     #[arg(long, value_name = "ORDER", help_heading = "Data")]
     pub order: Option<RowOrder>,
+    /// What `--lower` names where it has no numbers.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub lower_columns: Vec<String>,
+    /// What `--upper` names where it has no numbers.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub upper_columns: Vec<String>,
 }
 
 /// The default stands where the share does.
@@ -362,6 +374,11 @@ pub struct PredictArgs {
     /// of that limit would be worth to the expert. With --jsonl they are part of each answer
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub prices: Option<PathBuf>,
+    /// Also write how familiar each situation is, 0 to 100: the share of training situations that
+    /// were stranger to the others (csv: a column, npz: an array; with --jsonl part of each
+    /// answer). Rows below 1 are told on stderr in any case, except with --jsonl
+    #[arg(long)]
+    pub familiarity: bool,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
     /// [[..]], "W": [..], "M_eq", "W_eq", "lower", "upper", where null means no limit
     #[arg(long, conflicts_with_all = ["signals", "decisions", "threads", "device"])]
@@ -406,6 +423,43 @@ pub struct InspectArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  argwhy explain dispatch.argwhy days.csv                  what moves the decisions, in words
+  argwhy explain dispatch.argwhy days.csv -o why.html      in pictures
+  argwhy explain dispatch.argwhy days.csv --row 17         one decision, and what pushed it")]
+pub struct ExplainArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Situations to explain it over, best the data it was fitted to, with M, W, … for a model
+    /// fitted with constraints. Without, the samples that the model keeps: those that carry weight
+    pub data: Option<PathBuf>,
+    /// Write a self-contained page
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    #[command(flatten)]
+    pub sets: SetOptions,
+    /// Explain the decision on this row
+    #[arg(long, value_name = "N", conflicts_with = "jsonl")]
+    pub row: Option<usize>,
+    /// Explain the decision on a line from stdin, as `predict --jsonl` takes it
+    #[arg(long)]
+    pub jsonl: bool,
+    /// With --row or --jsonl: by how much a decision should change for that to count; a tenth of
+    /// its range if not given
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    pub by: Option<f64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
   argwhy demo                    a pilot whose rotors are often at their limits, from new starts
   argwhy demo charging -o depot  a dispatcher of electric vans, new limits every night, in euros")]
 pub struct DemoArgs {
@@ -442,7 +496,8 @@ pub enum DemoName {
 #[derive(Args)]
 #[command(after_help = "\
 Example, the paper's Figure 2:
-  argwhy ablate hopper-expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -k 1e-6 --seeds 5 -o ablation")]
+  argwhy ablate hopper_expert-v2.hdf5 --rows 0:5000 --bounds=-1,1 -k 1e-6 \\
+    --seeds 5 -o ablation")]
 pub struct AblateArgs {
     /// One or more data sets
     #[arg(required = true)]

@@ -1,6 +1,7 @@
 //! What the words mean: command line over config file over defaults, all of them tables.
 
 use crate::args::{FitArgs, OutputOptions, RowOrder, SourceOptions, TuneArgs};
+use crate::commands::names::limit_columns;
 use crate::error::CliError;
 use argwhy::core::wording::Spelling;
 use argwhy::io::DataRequest;
@@ -81,6 +82,8 @@ pub fn request(source: &SourceOptions) -> DataRequest {
         matrix_eq: source.matrix_eq.clone(),
         weights: source.weights.clone(),
         groups: source.groups.clone(),
+        lower: source.lower_columns.clone(),
+        upper: source.upper_columns.clone(),
         ..DataRequest::default()
     }
 }
@@ -120,7 +123,9 @@ fn merged(line: &Table, mut file: Table) -> Result<Options, CliError> {
             notes.push(left_out(other, given));
         }
     }
-    let (table, without) = merge(file, line);
+    let (mut table, without) = merge(file, line);
+    let [lower_columns, upper_columns] =
+        ["lower", "upper"].map(|side| take_columns(&mut table, side).unwrap_or_default());
     notes.extend(without.iter().map(|left| left_out(left.name, left.because)));
     let names = Names::all()?;
     let part = |known: &[String]| -> Table {
@@ -132,10 +137,35 @@ fn merged(line: &Table, mut file: Table) -> Result<Options, CliError> {
     Ok(Options {
         settings: FitSettings::from_table(&given).map_err(wrong)?,
         given,
-        source: read_table(&part(&names.source), &names.source).map_err(wrong)?,
+        source: SourceOptions {
+            lower_columns,
+            upper_columns,
+            ..read_table(&part(&names.source), &names.source).map_err(wrong)?
+        },
         outputs: read_table(&part(&names.outputs), &names.outputs).map_err(wrong)?,
         notes,
     })
+}
+
+/// The columns that a limit names in place of numbers; the table has no such limit afterwards.
+fn take_columns(table: &mut Table, side: &str) -> Option<Vec<String>> {
+    let columns = columns_of(table.get(side)?)?;
+    table.remove(side);
+    Some(columns)
+}
+
+/// `"p_min,q_min"` or `["p_min", "q_min"]`.
+fn columns_of(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => limit_columns(text),
+        Value::Array(parts) => {
+            let names: Option<Vec<String>> =
+                parts.iter().map(|part| part.as_str().map(ToOwned::to_owned)).collect();
+            let is_name = |name: &String| limit_columns(name).is_some_and(|one| one.len() == 1);
+            names.filter(|names| !names.is_empty() && names.iter().all(is_name))
+        }
+        _ => None,
+    }
 }
 
 fn left_out(name: &str, because: &str) -> String {
@@ -173,6 +203,9 @@ impl Names {
         }
         if self.outputs.contains(name) {
             return read_table::<OutputOptions>(&alone, &self.outputs).map(|_| ());
+        }
+        if ["lower", "upper"].contains(&name.as_str()) && columns_of(value).is_some() {
+            return Ok(());
         }
         if self.settings.contains(name) {
             return FitSettings::check(name, value);

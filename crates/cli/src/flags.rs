@@ -1,6 +1,7 @@
 //! The flags of settings, with their help. Names, types and defaults are those of [`FitSettings`];
 //! here are only words for people.
 
+use crate::commands::names::limit_columns;
 use argwhy::FitSettings;
 use argwhy::core::Kernel;
 use argwhy::settings::{MemorySize, Table, Value, value_of};
@@ -77,8 +78,13 @@ const FEATURES: [Flag; 11] = [
 
 const DECISIONS: [Flag; 5] = [
     flag("bounds", "LO,HI", "One lower and one upper limit for every dimension of a decision"),
-    flag("lower", "A,B,C", "Lower limits, one a dimension; -inf for none"),
-    flag("upper", "A,B,C", "Upper limits, one a dimension; inf for none"),
+    flag(
+        "lower",
+        "A,B,C",
+        "Lower limits, one a dimension; -inf for none. Or the columns of a csv file that have \
+         each row's: p_min_kw",
+    ),
+    flag("upper", "A,B,C", "Upper limits, one a dimension; inf for none. Or columns, as above"),
     flag(
         "unbounded",
         "",
@@ -188,6 +194,9 @@ impl Flag {
         let arg = arg.value_name(self.value).value_parser(ValueParser::from(
             move |text: &str| -> Result<Value, String> {
                 let value = value_of(text);
+                if ["lower", "upper"].contains(&name) && limit_columns(text).is_some() {
+                    return Ok(Value::from(text));
+                }
                 FitSettings::check(name, &value).map_err(|error| error.to_string())?;
                 Ok(value)
             },

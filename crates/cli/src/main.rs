@@ -13,6 +13,7 @@ mod pages;
 mod prices;
 mod progress;
 mod report;
+mod words;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Ablate(args) => commands::ablate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::interrupt;
 use argwhy::core::decision_set::Outside;
 use argwhy::core::solver::{Iteration, Observer};
+use argwhy::core::wording::Worded;
 use argwhy::io::{check_writable, write_onward};
 use argwhy::{Plan, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -115,26 +116,13 @@ impl Observer for Follow {
 
 impl Progress for Follow {
     fn on_note(&mut self, note: &str) {
-        self.note(note);
+        self.note(&format!("{:#}", Worded(note)));
     }
 
-    fn on_plan(&mut self, plan: &Plan, outside: &Outside) {
+    fn on_plan(&mut self, plan: &Plan, _outside: &Outside) {
         say(self.quiet, format_args!("{}", plan.summary()));
         for note in &self.notes {
             say(self.quiet, format_args!("note: {note}"));
-        }
-        if outside.beyond > 0 {
-            say(
-                self.quiet,
-                format_args!("note: {} decisions lie outside their limits", outside.beyond),
-            );
-        }
-        if outside.rounding > 0 {
-            let count = outside.rounding;
-            say(
-                self.quiet,
-                format_args!("note: {count} decisions lie outside their limits by rounding"),
-            );
         }
         self.bar = moving_line(self.quiet, "preparing");
     }

@@ -7,7 +7,7 @@ use argwhy_core::decision_set::{BoxLimits, SampleSets};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::model::{LearnedTheta, Parts};
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
-use argwhy_core::problem::Problem;
+use argwhy_core::problem::{Certificate, Problem};
 use argwhy_core::qp::Metric;
 use argwhy_core::random::stream;
 use argwhy_core::solver::sso::{self, BlockSize};
@@ -136,6 +136,7 @@ impl Random {
             constrained: !self.constraints.is_empty(),
             signals: self.features.view(),
             rows: &rows,
+            names: argwhy_core::dataset::Names::default(),
         };
         let mut model = Model::from_outcome(&self.problem(), outcome, parts);
         if !Metric::new(self.theta.view()).unwrap().is_identity() {
@@ -249,7 +250,10 @@ proptest! {
         let gaps = [one.relative_gap, two.relative_gap];
         prop_assert!(off <= 1e-9 + bound, "responses {off:e} apart, gaps {gaps:?}");
         let off = largest(&(&a.certified.desired.select(Axis(1), &origin) - &b.certified.desired));
-        prop_assert!(off <= 1e-7 * (1.0 + largest(&b.certified.desired)), "desired {off:e} apart");
+        // Each is no further from the optimum's than its certificate says.
+        let proven = |c: Certificate| c.prediction_bound(1.0, weighted.k);
+        let allowed = 1e-7 * (1.0 + largest(&b.certified.desired)) + proven(one) + proven(two);
+        prop_assert!(off <= allowed, "desired {off:e} apart, {allowed:e} allowed");
         // α_i of a merged sample is the sum of its copies'.
         let mut sums = Array2::zeros(a.certified.coefficients.dim());
         for (at, &i) in origin.iter().enumerate() {
@@ -296,7 +300,9 @@ proptest! {
         prop_assert_eq!(outcome.status, Status::Solved, "{:?} after {} steps", c, steps);
         prop_assert!(c.gap >= 0.0);
         let scale = c.primal.abs().max(c.dual.abs()).max(c.objective.abs());
-        prop_assert!((c.primal - c.dual - c.gap).abs() <= 1e-11 * scale, "{c:?}");
+        // P and D are a gap apart, and by what P itself may be off.
+        let apart = c.primal - c.dual - c.gap;
+        prop_assert!((-1e-11 * scale..=1e-8 * scale).contains(&apart), "{c:?}");
 
         let predictor = Predictor::new(&random.model(&outcome)).unwrap();
         let m = 30;

@@ -1,6 +1,6 @@
 """Compiles the CUDA sources beside this file with NVRTC: no GPU, driver or CUDA toolkit needed.
 
-    python build.py ptx      writes ../ptx/*.ptx, which the crate embeds
+    python build.py ptx      writes ../ptx/*.ptx.gz, which the crate embeds
     python build.py check    compiles every kernel to machine code for sm_80, sm_90 and sm_100
 
 libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a
@@ -9,6 +9,7 @@ drivers. `check` wants 12.8 or later, the first that knows sm_100.
 """
 
 import ctypes
+import gzip
 import hashlib
 import pathlib
 import sys
@@ -82,12 +83,13 @@ def _read(library, program, what):
 def build_ptx(library):
     folder = HERE.parent / "ptx"
     folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.ptx"):
+    for old in folder.glob("*.ptx.gz"):
         old.unlink()
     for name, source, definitions in variants():
         code = compile_source(library, source, PTX_TARGET, definitions).rstrip(b"\0")
-        (folder / f"{name}.ptx").write_bytes(code)
-        print(f"{name}.ptx: {len(code)} bytes")
+        packed = gzip.compress(code, 9, mtime=0)
+        (folder / f"{name}.ptx.gz").write_bytes(packed)
+        print(f"{name}.ptx.gz: {len(packed)} bytes, {len(code)} unpacked")
     (folder / "SOURCES").write_text(sources())
 
 

@@ -1,5 +1,9 @@
 //! The embedded kernels. `kernels/build.py ptx` writes the files; the driver compiles them for its
-//! GPU when first loaded.
+//! GPU when first loaded. Packed they are a sixth: every copy of the command carries them, and few
+//! run where there is a GPU.
+
+use flate2::read::GzDecoder;
+use std::io::Read;
 
 macro_rules! programs {
     ($($name:literal),* $(,)?) => {
@@ -11,11 +15,15 @@ macro_rules! programs {
         ///
         /// # Panics
         /// If there is none of that name.
-        pub(crate) fn ptx(name: &str) -> &'static str {
-            match name {
-                $($name => include_str!(concat!("../ptx/", $name, ".ptx")),)*
+        pub(crate) fn ptx(name: &str) -> String {
+            let packed: &[u8] = match name {
+                $($name => include_bytes!(concat!("../ptx/", $name, ".ptx.gz")),)*
                 _ => unreachable!("no program named {name}"),
-            }
+            };
+            let mut text = String::new();
+            let unpacked = GzDecoder::new(packed).read_to_string(&mut text);
+            unpacked.expect("a test unpacks every program");
+            text
         }
     };
 }

@@ -27,6 +27,7 @@ mod write;
 use std::path::{Path, PathBuf};
 
 use argwhy_core::Constraints;
+use argwhy_core::dataset::Names;
 use ndarray::Array2;
 
 use crate::budget::{Budget, Meter};
@@ -43,7 +44,7 @@ pub use rows::RowRanges;
 pub use survey::Survey;
 pub use write::{
     check_decisions_ending, check_prices_ending, check_regular, check_writable, write_decisions,
-    write_onward, write_prices, write_whole,
+    write_decisions_beside, write_onward, write_prices, write_whole,
 };
 
 /// Which arrays of a file to load.
@@ -75,6 +76,15 @@ pub struct DataRequest {
     pub groups: Option<String>,
     /// Whether to find the episodes of the rows, where the file has any and `groups` is not given.
     pub episodes: bool,
+    /// What the signals are called, where a model says so: columns of these names, in this order,
+    /// where the data has names. Data without is taken as it stands.
+    pub signal_names: Vec<String>,
+    /// The same of decisions, and of the columns of a matrix.
+    pub decision_names: Vec<String>,
+    /// Columns of a csv file with each row's lower limits, one a dimension.
+    pub lower: Vec<String>,
+    /// The same of upper limits.
+    pub upper: Vec<String>,
     /// The rows to keep, in this order; all if there are none. What is left out takes no memory,
     /// and its values are not looked at.
     pub rows: Option<RowRanges>,
@@ -90,7 +100,17 @@ impl DataRequest {
 
     /// Whether constraints are asked for in any way.
     pub fn wants_constraints(&self) -> bool {
+        self.wants_arrays() || self.wants_columns()
+    }
+
+    /// Whether the arrays of constraints are asked for.
+    fn wants_arrays(&self) -> bool {
         self.constraints || self.matrix.is_some() || self.matrix_eq.is_some()
+    }
+
+    /// Whether limits are asked for by the names of their columns.
+    fn wants_columns(&self) -> bool {
+        !(self.lower.is_empty() && self.upper.is_empty())
     }
 }
 
@@ -107,6 +127,10 @@ impl Default for DataRequest {
             weights: None,
             groups: None,
             episodes: false,
+            signal_names: Vec::new(),
+            decision_names: Vec::new(),
+            lower: Vec::new(),
+            upper: Vec::new(),
             rows: None,
             budget: Budget::default(),
         }
@@ -134,6 +158,8 @@ pub struct Loaded {
     pub decisions_key: Option<String>,
     /// Constraints that the file has and nobody asked for.
     pub unread: Vec<&'static str>,
+    /// What signals, decisions and limits are called, where the file says so.
+    pub names: Names,
 }
 
 /// Loads signals and whatever else is wanted from a file or folder.
@@ -176,7 +202,17 @@ enum Source<'a> {
 impl<'a> Source<'a> {
     fn open(path: &'a Path, request: &DataRequest, meter: &'a Meter) -> Result<Self, DataError> {
         let origin = |format| Origin { path, format, meter };
-        Ok(match format::detect(path)? {
+        let format = format::detect(path)?;
+        if request.wants_columns() && !matches!(format, Format::Csv | Format::Tsv) {
+            return Err(DataError::Unsupported {
+                path: path.to_path_buf(),
+                detail: "it has no named columns that limits could come from; give {lower} and \
+                         {upper} as numbers, or put arrays `lower` and `upper` beside the signals \
+                         and use {constraints}"
+                    .to_owned(),
+            });
+        }
+        Ok(match format {
             Format::Npz => Self::Arrays(npz::open(origin("npz"), request)?),
             Format::Npy => Self::Arrays(npy::open(origin("npy"), request)?),
             Format::Hdf5 => Self::Arrays(hdf5::open(origin("hdf5"), request)?),
@@ -216,7 +252,8 @@ fn assemble(
     arrays: Arrays,
     meter: &Meter,
 ) -> Result<Loaded, DataError> {
-    let Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread } = arrays;
+    let Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, mut names } =
+        arrays;
     let places = kept.places();
     let place = |row: usize| places.as_ref().map_or(row, |places| places[row]);
     signals.check(place)?;
@@ -232,7 +269,7 @@ fn assemble(
     let constraints = if request.wants_constraints() {
         let decision_dim = decisions.as_ref().map(|found| found.values.ncols());
         let sizes = (&kept, decision_dim.or(request.decision_dim));
-        Some(constraints::assemble(path, tensors, keys, request, sizes, meter)?)
+        Some(constraints::assemble(path, tensors, keys, request, sizes, (meter, &mut names))?)
     } else {
         None
     };
@@ -247,6 +284,7 @@ fn assemble(
         signals_key: signals.key,
         decisions_key,
         unread,
+        names,
     })
 }
 

@@ -98,6 +98,46 @@ pub enum DataError {
         /// The keys in the file.
         found: Vec<String>,
     },
+    /// Columns that a model knows by name are not there.
+    #[error(fmt = names_missing)]
+    NamesMissing {
+        /// The file.
+        path: PathBuf,
+        /// `signals`, `decisions`, `lower` or `upper`.
+        role: &'static str,
+        /// The names that are not there.
+        missing: Vec<String>,
+        /// The keys in the file.
+        found: Vec<String>,
+    },
+    /// Columns chosen by hand have a name of the model in another place.
+    #[error(fmt = name_moved)]
+    NameMoved {
+        /// The file.
+        path: PathBuf,
+        /// `signals` or `decisions`.
+        role: &'static str,
+        /// The column.
+        name: String,
+        /// Where it was put, from 0.
+        found: usize,
+        /// Where the model has it.
+        expected: usize,
+    },
+    /// The columns of a matrix are some of the decisions' names, but not all of them.
+    #[error(
+        "the columns of `{}` are not the decisions': it lacks {}; name them after the decisions \
+         ({}), in any order, or give them other names, in that order",
+        path.display(), listed(missing), listed(decisions)
+    )]
+    MatrixColumns {
+        /// The file.
+        path: PathBuf,
+        /// Decisions without a column.
+        missing: Vec<String>,
+        /// What the decisions are called.
+        decisions: Vec<String>,
+    },
     /// No key was asked for and none of the usual ones is there.
     #[error(fmt = keys_absent)]
     KeysAbsent {
@@ -527,6 +567,46 @@ pub enum DataError {
 fn unsupported(path: &Path, detail: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let detail = Spelling::of(f).text(detail);
     write!(f, "`{}`: {detail}", path.display())
+}
+
+fn names_missing(
+    path: &Path,
+    role: &&'static str,
+    missing: &[String],
+    found: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (missing, found, path) = (listed(missing), listed(found), path.display());
+    let choose = Spelling::of(f).setting(role);
+    if ["lower", "upper"].contains(role) {
+        return write!(
+            f,
+            "`{path}` lacks {missing}, which the {role} limits come from; it holds {found}: rename \
+             the column, or fit with {choose} as numbers"
+        );
+    }
+    write!(
+        f,
+        "`{path}` lacks {missing}, by which the model knows its {role}; it holds {found}: rename \
+         the column, or choose columns in the model's order with {choose}"
+    )
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn name_moved(
+    path: &Path,
+    role: &&'static str,
+    name: &str,
+    found: &usize,
+    expected: &usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (choose, path) = (Spelling::of(f).setting(role), path.display());
+    write!(
+        f,
+        "{choose} has `{name}` of `{path}` as number {found}, but the model has it as number \
+         {expected} of its {role}: leave {choose} out to match by name, or rename the column"
+    )
 }
 
 fn key_missing(

@@ -7,10 +7,11 @@
 
 use crate::data::{check_regular, write_whole};
 use argwhy_core::Model;
+use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{DecisionSet, Prices, RowLabel};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Support};
+use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
 use ndarray::Array2;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The format this version writes, and the newest it reads.
-pub const FORMAT: u64 = 2;
+/// The newest format this version reads, and writes where a model needs it.
+pub const FORMAT: u64 = 3;
+/// What models are written as that have nothing beyond it, so that earlier versions read them.
+const PLAIN: u64 = 2;
 
 /// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run
 /// to run.
@@ -128,6 +131,21 @@ struct Metadata {
     constrained: bool,
     record: FitRecord,
     settings: serde_json::Value,
+    /// Since format 3.
+    #[serde(default, skip_serializing_if = "Names::is_empty")]
+    names: Names,
+    /// Since format 3; its situations are an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seen: Option<SeenNumbers>,
+}
+
+/// What a model remembers of its situations, beside the situations.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeenNumbers {
+    lowest: Vec<f64>,
+    highest: Vec<f64>,
+    left: Vec<f64>,
 }
 
 /// What is read before the format is known to be ours.
@@ -215,7 +233,7 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
     }
     let metadata = Metadata {
         checksum: "0".repeat(CHECKSUM_LEN),
-        format: FORMAT,
+        format: if model.names.is_empty() && model.seen.is_none() { PLAIN } else { FORMAT },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: model.features.clone(),
         kernel: model.kernel(),
@@ -223,6 +241,12 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         constrained: model.constrained,
         record: model.record.clone(),
         settings: settings.clone(),
+        names: model.names.clone(),
+        seen: model.seen.as_ref().map(|seen| SeenNumbers {
+            lowest: seen.lowest.clone(),
+            highest: seen.highest.clone(),
+            left: seen.left.clone(),
+        }),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
     let tensors = tensors_of(model);
@@ -291,6 +315,9 @@ fn tensors_of(model: &Model) -> Vec<Tensor> {
         Tensor::list("support_rows", Dtype::U64, rows.iter().map(|v| v.to_le_bytes())),
         Tensor::signals("support_signals", signals),
     ];
+    if let Some(seen) = &model.seen {
+        tensors.push(Tensor::signals("seen_signals", &seen.pivots));
+    }
     if let Some(theta) = &model.theta {
         tensors.push(Tensor::matrix("theta_multiplier", &theta.multiplier));
         tensors.push(Tensor::matrix("theta_uu", &theta.theta_uu));
@@ -344,6 +371,12 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         rows: row_numbers(&tensor("support_rows")?)?,
         prices,
     };
+    let seen = match metadata.seen {
+        None => None,
+        Some(SeenNumbers { lowest, highest, left }) => {
+            Some(Seen { lowest, highest, left, pivots: matrix(&tensor("seen_signals")?)? })
+        }
+    };
     let law = if has("weights") {
         Law::Primal(feature_weights(matrix(&tensor("weights")?)?, &support)?)
     } else {
@@ -355,6 +388,8 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         set: metadata.decision_set,
         constrained: metadata.constrained,
         theta,
+        names: metadata.names,
+        seen,
         record: metadata.record,
     };
     model.validate().map_err(|e| damaged(&e))?;

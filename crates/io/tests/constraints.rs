@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::files::{Folder, committed, decisions, npy_of, npy_tensor, npz, only, signals};
 use argwhy_core::Constraints;
-use argwhy_core::dataset::Relation;
+use argwhy_core::dataset::{Names, Relation};
 use argwhy_core::decision_set::{Prices, RowLabel};
 use argwhy_io::{DataRequest, SharedMatrix, load, write_prices};
 use ndarray::{Array2, Array3, array};
@@ -350,18 +350,18 @@ fn prices_are_written_as_table_and_as_arrays() {
         limits: vec![RowLabel::Inequality(12), RowLabel::Upper(0), RowLabel::Equality(1)],
         values: vec![0.1, 2.0, -1.0 / 3.0],
     };
-    write_prices(&folder.path("p.csv"), &prices).unwrap();
+    write_prices(&folder.path("p.csv"), &prices, &Names::default()).unwrap();
     let text = std::fs::read_to_string(folder.path("p.csv")).unwrap();
     let expected =
         "row,limit,price\n3,M[12],0.1\n3,upper[0],2.0\n70000,M_eq[1],-0.3333333333333333\n";
     assert_eq!(text, expected);
-    write_prices(&folder.path("p.npz"), &prices).unwrap();
+    write_prices(&folder.path("p.npz"), &prices, &Names::default()).unwrap();
     let column = |key: &str| load(&folder.path("p.npz"), &only(key)).unwrap().signals;
     assert_eq!(column("row"), array![[3.0], [3.0], [70_000.0]]);
     assert_eq!(column("price"), array![[0.1], [2.0], [-1.0 / 3.0]]);
     let bytes = std::fs::read(folder.path("p.npz")).unwrap();
     let wide: Vec<u8> = "upper[0]".bytes().flat_map(|c| [c, 0, 0, 0]).collect();
     assert!(bytes.windows(wide.len()).any(|w| w == wide));
-    let error = write_prices(&folder.path("p.npy"), &prices).unwrap_err();
+    let error = write_prices(&folder.path("p.npy"), &prices, &Names::default()).unwrap_err();
     says(&folder.short(&error), &["`p.npy`", ".npz or .csv"]);
 }

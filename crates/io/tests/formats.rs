@@ -182,7 +182,7 @@ fn written_decisions_read_back_bit_for_bit() {
     // A transposed view, so that the layout in memory is not the layout on disk.
     for name in ["o.npz", "o.csv", "O.CSV", "o.npy"] {
         let path = folder.path(name);
-        write_decisions(&path, values.t()).unwrap();
+        write_decisions(&path, values.t(), &[]).unwrap();
         let key = if name == "o.npy" { "signals" } else { "decisions" };
         let back = load(&path, &only(key)).unwrap().signals;
         let bits = |array: &Array2<f64>| array.mapv(f64::to_bits);
@@ -197,9 +197,9 @@ fn what_is_written_is_the_same_every_time() {
     let folder = Folder::new();
     for name in ["a.npz", "a.npy", "a.csv"] {
         let path = folder.path(name);
-        write_decisions(&path, decisions(5, 2).view()).unwrap();
+        write_decisions(&path, decisions(5, 2).view(), &[]).unwrap();
         let first = std::fs::read(&path).unwrap();
-        write_decisions(&path, decisions(5, 2).view()).unwrap();
+        write_decisions(&path, decisions(5, 2).view(), &[]).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), first, "{name}");
     }
 }

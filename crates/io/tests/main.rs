@@ -11,4 +11,5 @@ mod formats;
 mod groups;
 mod hostile;
 mod model_file;
+mod names;
 mod refusals;

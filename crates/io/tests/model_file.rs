@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Support};
+use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
 use argwhy_core::problem::Certificate;
 use argwhy_core::solver::Status;
 use argwhy_core::{Model, Predictor};
@@ -45,6 +46,17 @@ fn model(
         set: DecisionSet::Box(BoxLimits::new(lower, upper).unwrap()),
         constrained: true,
         theta: Some(LearnedTheta { theta_uu: 1.5 * &identity, multiplier: 0.1 * identity }),
+        names: Names {
+            signals: vec!["price".to_owned(), "load \"é\"".to_owned()],
+            decisions: vec!["power_kw".to_owned(), "heat, kW".to_owned()],
+            ..Names::default()
+        },
+        seen: Some(Seen {
+            lowest: vec![0.1, -1.0],
+            highest: vec![0.7, 2.0],
+            pivots: array![[0.1, 2.0]],
+            left: (0..17).map(|k| f64::from(k) / 7.0).collect(),
+        }),
         record: FitRecord {
             status: Status::Solved,
             n_samples: 17,

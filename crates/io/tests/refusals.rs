@@ -266,7 +266,7 @@ fn places_that_cannot_be_written() {
     let folder = Folder::new();
     let values = decisions(3, 2);
     let refused = |name: &str| {
-        let error = write_decisions(&folder.path(name), values.view()).unwrap_err();
+        let error = write_decisions(&folder.path(name), values.view(), &[]).unwrap_err();
         folder.short(&error)
     };
     let message = refused("out.mat");

@@ -7,15 +7,15 @@
     record(estimator, "hopper", "hopper.gif")
 
 A policy is anything with `.predict(X)`, or a function of X, where X holds one observation a row and
-the answer one decision a row. Needs `pip install 'argwhy[gym]'`.
+the answer one decision a row. Needs `pip install 'argwhy[gym]'`, and for
+MuJoCo's worlds, D4RL's among them, `pip install 'argwhy[mujoco]'`.
 """
 
 from __future__ import annotations
 
 from .._extras import extra
 
-for _module in ("gymnasium", "mujoco"):
-    extra(_module, "argwhy.gym", "gym")  # said here once, in one line; the modules below import them plainly
+extra("gymnasium", "argwhy.gym", "gym")  # said here once, in one line; the modules below import it plainly
 
 from .d4rl import d4rl_score, make_d4rl_env
 from .evaluation import Evaluation

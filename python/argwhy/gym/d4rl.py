@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
@@ -27,12 +26,12 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
+from .._extras import extra
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-mujoco: Any = importlib.import_module("mujoco")  # comes without types
 
 DENSITY = 1000.0  # of every geom in the three models, kg/m³: MuJoCo's default, none sets another
 
@@ -52,6 +51,11 @@ REFERENCE_RETURNS: dict[str, tuple[float, float]] = {
     "walker2d": (1.629008, 4592.3),
     "halfcheetah": (-280.178953, 12135.0),
 }
+
+
+def _mujoco() -> Any:
+    """The engine, asked for when a world of its kind is: others do without. It has no types."""
+    return extra("mujoco", "a D4RL environment", "mujoco")
 
 
 def task_name(name: str) -> str | None:
@@ -114,6 +118,7 @@ def register() -> None:
 
 def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """What Gymnasium calls to make a registered environment; `make_d4rl_env` limits steps too."""
+    _mujoco()
     entry_point, total_mass = _MODELS[task]
     try:
         constructor = load_env_creator(entry_point)
@@ -133,6 +138,7 @@ def _quiet_compiler() -> Generator[None, None, None]:
 
     It does so on the terminal and in a file MUJOCO_LOG.TXT.
     """
+    mujoco = _mujoco()
     before = mujoco.get_mju_user_warning()
 
     def pass_on(message: str) -> None:
@@ -166,12 +172,13 @@ def restore_physics(env: Any, total_mass: float | None = None) -> None:
         if np.unique(model.geom_margin).size > 1:
             raise ValueError("restore_physics: the geoms' margins differ; halving them would not restore max(m1, m2)")
         model.geom_margin *= 0.5
-    mujoco.mj_setConst(model, env.data)  # everything MuJoCo derives from masses
+    _mujoco().mj_setConst(model, env.data)  # everything MuJoCo derives from masses
 
 
 @functools.cache
 def margins_add_up() -> bool:
     """Whether this MuJoCo adds the margins of two geoms. Asked of two spheres: releases differ."""
+    mujoco = _mujoco()
     sphere = '<body pos="{} 0 0"><freejoint/><geom size="1" margin="0.1"/></body>'
     model = mujoco.MjModel.from_xml_string(
         f"<mujoco><worldbody>{sphere.format(0)}{sphere.format(2.15)}</worldbody></mujoco>"
@@ -186,6 +193,7 @@ def _old_capsule(model: Any, geom: int) -> tuple[float, Array, Array]:
 
     The cylinder has height 2h + r.
     """
+    mujoco = _mujoco()
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_CAPSULE:
         raise ValueError(f"restore_physics: geom {geom} is no capsule; only models made of capsules can be restored")
     radius, half_length = model.geom_size[geom, :2]
@@ -210,7 +218,7 @@ def _set_inertia(model: Any, body: int, solids: list[tuple[float, Array, Array]]
     if np.linalg.det(axes) < 0:
         axes[:, 0] *= -1.0  # a rotation, not a reflection
     rotation = np.empty(4)
-    mujoco.mju_mat2Quat(rotation, axes.ravel())
+    _mujoco().mju_mat2Quat(rotation, axes.ravel())
     model.body_mass[body] = total
     model.body_ipos[body] = centre
     model.body_inertia[body] = moments

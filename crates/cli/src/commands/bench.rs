@@ -51,19 +51,19 @@ fn in_turn(rows: &Rows, sets: &SampleSets, n: usize) -> (Array2<f64>, SampleSets
 const STRIDE: usize = 7919;
 
 pub fn run(args: &BenchArgs) -> Result<End, CliError> {
-    let model = argwhy::load_model(&args.model)?.model;
-    let predictor = Predictor::new(&model)?;
+    let stored = argwhy::load_model(&args.model)?;
+    let model = &stored.model;
+    let predictor = Predictor::new(model)?;
     let rows = match &args.data {
         Some(data) => {
-            let signals = args.signals.as_ref();
             let wanted = Wanted {
-                signals,
+                signals: args.signals.as_ref(),
                 rows: None,
                 decisions: None,
                 want_decisions: false,
                 sets: &args.sets,
             };
-            Some(load_rows(data, &wanted, &predictor, false)?)
+            Some(load_rows(data, &wanted, (&stored, &predictor), false)?)
         }
         None if args.sets.matrix.is_some() || args.sets.matrix_eq.is_some() => {
             return Err(CliError::Usage("--matrix needs DATA to go with".to_owned()));
@@ -81,7 +81,7 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let questions = |n: usize| -> Result<(Array2<f64>, SampleSets), CliError> {
         match rows.as_ref().zip(sets.as_ref()) {
             Some((rows, sets)) => Ok(in_turn(rows, sets, n)),
-            None => Ok((signals(&model, n), predictor.sets(None, n)?)),
+            None => Ok((signals(model, n), predictor.sets(None, n)?)),
         }
     };
 

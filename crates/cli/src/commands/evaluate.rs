@@ -28,7 +28,7 @@ pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
         want_decisions: true,
         ..Wanted::new(&args.rows, &args.sets)
     };
-    let rows = load_rows(&args.data, &wanted, &predictor, false)?;
+    let rows = load_rows(&args.data, &wanted, (&stored, &predictor), false)?;
     let sets = rows.sets(&predictor)?;
     let observed = rows.decisions.clone().unwrap_or_default();
     let m = on_threads(args.rows.threads, || {

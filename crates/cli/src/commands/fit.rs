@@ -3,13 +3,15 @@
 mod path;
 mod tune;
 
+use super::names::check_columns;
 use super::targets::check_targets;
-use super::{names, print_json, resolve};
+use super::{listed, print_json, resolve};
 use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
 use crate::progress::{Aside, Follow, say};
+use crate::words::count;
 use crate::{End, interrupt, pages};
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
@@ -100,12 +102,13 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     interrupt::listen();
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source) };
+    check_columns(&request.lower, &request.upper, settings.unbounded)?;
     let pipeline = Pipeline::new(settings.clone())?;
     let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
     let judging = judging(&options, loaded.groups)?;
     let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
-    let mut data = Dataset::new(loaded.signals, decisions)?;
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
     if let Some(constraints) = loaded.constraints {
         data = data.with_constraints(constraints)?;
     }
@@ -113,13 +116,10 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         data = data.with_weights(weights)?;
     }
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
-    if settings.limits_unsaid(data.constraints().is_some()) {
-        follow.note("no limits given, so decisions are unbounded (see --bounds, --lower, --upper)");
-    }
     if !loaded.unread.is_empty() {
         follow.note(&format!(
             "the data has {}, not used without --constraints",
-            names(&loaded.unread)
+            listed(&loaded.unread)
         ));
     }
     for note in notes {
@@ -200,7 +200,10 @@ fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
 
 /// The fit with where its data came from, as far as only the loader knows.
 fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
-    let constraints = fit.sources.constraints || sources.constraints;
+    // Limits from named columns alone are no arrays of constraints.
+    let names = &fit.model.names;
+    let by_column = !(names.lower.is_empty() && names.upper.is_empty());
+    let constraints = sources.constraints || (fit.sources.constraints && !by_column);
     fit.sources = DataSources { constraints, ..sources.clone() };
     fit
 }
@@ -209,16 +212,16 @@ fn summarise(fit: &Fit, path: &Path, quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
     let products = match fit.model.feature_weights() {
         Some(_) => String::new(),
-        None => format!(", {} kernel products", record.kernel_products),
+        None => format!(", {}", count(record.kernel_products, "kernel product")),
     };
     say(
         quiet,
         format_args!(
-            "{:#}: objective {:.8}, relative gap {:.1e}, {} steps{products}, {:.2} s",
+            "{:#}: objective {:.8}, relative gap {:.1e}, {}{products}, {:.2} s",
             fit.verdict(),
             certificate.objective,
             certificate.relative_gap,
-            record.iterations,
+            count(record.iterations, "step"),
             record.seconds,
         ),
     );

@@ -7,6 +7,8 @@ use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
 use crate::prices::{Held, by_limit};
+use crate::words::count;
+use argwhy::core::dataset::Names;
 use argwhy::core::model::Law;
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
@@ -21,6 +23,8 @@ struct Inspection {
     #[serde(flatten)]
     fit: FitResult,
     settings: serde_json::Value,
+    /// What signals, decisions and limits are called.
+    names: Names,
     theta_uu: Vec<Vec<f64>>,
     kernel: Kernel,
     signal_dim: usize,
@@ -76,7 +80,7 @@ fn weights_table(model: &Model, weights: &Array2<f64>) -> String {
     let mut text = format!("{:<18}{:<12}", "largest weights", "feature");
     // Writing to a string cannot fail.
     for j in 0..weights.ncols() {
-        let _ = write!(text, "{:>12}", format!("u{j}"));
+        let _ = write!(text, " {:>11}", model.names.decision(j));
     }
     text.push('\n');
     for &k in order.iter().take(LISTED) {
@@ -110,11 +114,11 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
                 args.model.display()
             )));
         };
-        write_prices(path, &support.prices)?;
+        write_prices(path, &support.prices, &model.names)?;
     }
-    let held = model
-        .support()
-        .map_or_else(Vec::new, |support| by_limit(&support.prices, model.record.n_samples));
+    let held = model.support().map_or_else(Vec::new, |support| {
+        by_limit(&support.prices, &model.names, model.record.n_samples)
+    });
     let dim = model.decision_dim();
     if args.json {
         let metric = model.metric()?;
@@ -122,6 +126,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         print_json(&Inspection {
             fit: FitResult::of(model, &args.model),
             settings: stored.settings,
+            names: model.names.clone(),
             theta_uu,
             kernel: model.kernel(),
             signal_dim: model.features.signal_dim(),
@@ -134,7 +139,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         })?;
         return Ok(End::Done);
     }
-    let record = &model.record;
+    let (record, names) = (&model.record, &model.names);
     let c = record.certificate;
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
@@ -164,20 +169,22 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     for j in 0..dim {
         line(
             if j == 0 { "decision limits" } else { "" },
-            &format!("{} ≤ u{j} ≤ {}", limits.lower()[j], limits.upper()[j]),
+            &format!("{} ≤ {} ≤ {}", limits.lower()[j], names.decision(j), limits.upper()[j]),
         );
     }
     if model.constrained {
-        line("constraints", &"come with the data (M, W, M_eq, W_eq, lower, upper)");
+        line("constraints", &constraints(names));
     }
+    let listed = [("signal names", &names.signals), ("decision names", &names.decisions)];
+    listed.iter().filter(|(_, n)| !n.is_empty()).for_each(|(role, n)| line(role, &n.join(", ")));
     line(
         "fit",
         &format!(
-            "{} steps{}, {:.2} s, peak memory {}",
-            record.iterations,
+            "{}{}, {:.2} s, peak memory {}",
+            count(record.iterations, "step"),
             match model.feature_weights() {
                 Some(_) => String::new(),
-                None => format!(", {} kernel products", record.kernel_products),
+                None => format!(", {}", count(record.kernel_products, "kernel product")),
             },
             record.seconds,
             record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
@@ -193,6 +200,19 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     }
     print(&text)?;
     Ok(End::Done)
+}
+
+/// Where the constraints of a row come from.
+fn constraints(names: &Names) -> String {
+    let columns: Vec<String> = [("lower", &names.lower), ("upper", &names.upper)]
+        .into_iter()
+        .filter(|(_, columns)| !columns.is_empty())
+        .map(|(side, columns)| format!("{side} limits from the columns {}", columns.join(", ")))
+        .collect();
+    if columns.is_empty() {
+        return "come with the data (M, W, M_eq, W_eq, lower, upper)".to_owned();
+    }
+    format!("come with the data: {}", columns.join("; "))
 }
 
 /// Which limits hold training decisions, and at what price.

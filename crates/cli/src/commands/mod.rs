@@ -6,21 +6,25 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod evaluate;
+pub mod explain;
 pub mod fit;
 pub mod inspect;
 pub mod man;
+pub mod names;
 pub mod predict;
 pub mod schema;
+mod strange;
 pub mod targets;
 pub mod tune;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::Predictor;
 use argwhy::core::Constraints;
+use argwhy::core::dataset::Names;
 use argwhy::core::decision_set::SampleSets;
 use argwhy::io::{Budget, DataError, DataRequest, RowRanges};
+use argwhy::{Predictor, StoredModel};
 use ndarray::Array2;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -54,6 +58,8 @@ struct Rows {
     constraints: Option<Constraints>,
     /// Their places in the file; none where they are all of its rows.
     places: Option<Vec<usize>>,
+    /// What limits are called.
+    names: Names,
 }
 
 impl Rows {
@@ -90,7 +96,7 @@ impl<'a> Wanted<'a> {
 fn load_rows(
     path: &Path,
     wanted: &Wanted<'_>,
-    predictor: &Predictor,
+    (stored, predictor): (&StoredModel, &Predictor),
     quiet: bool,
 ) -> Result<Rows, CliError> {
     let request = DataRequest {
@@ -101,12 +107,11 @@ fn load_rows(
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
-        weights: None,
-        groups: None,
-        episodes: false,
         rows: wanted.rows.cloned(),
         budget: whole_machine(),
+        ..DataRequest::default()
     };
+    let request = names::by_name(request, stored);
     let loaded = argwhy::load(path, &request).map_err(|error| match error {
         DataError::ConstraintsAbsent { .. } => CliError::NeedsConstraints(error),
         other => other.into(),
@@ -116,11 +121,13 @@ fn load_rows(
             quiet,
             format_args!(
                 "note: the data has {}, which this model was fitted without and does not use",
-                names(&loaded.unread)
+                listed(&loaded.unread)
             ),
         );
     }
+    names::tell(path, &loaded, &stored.model.names, quiet);
     Ok(Rows {
+        names: names::limits(&stored.model.names, &loaded.names),
         signals: loaded.signals,
         decisions: loaded.decisions,
         constraints: loaded.constraints,
@@ -135,7 +142,7 @@ fn whole_machine() -> Budget {
 }
 
 /// `M`, `W` and `upper`.
-fn names(keys: &[&str]) -> String {
+fn listed(keys: &[&str]) -> String {
     match keys {
         [first @ .., last] if !first.is_empty() => format!("`{}` and `{last}`", first.join("`, `")),
         _ => format!("`{}`", keys.concat()),

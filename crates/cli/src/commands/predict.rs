@@ -1,5 +1,7 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
+use super::names::{SignalLine, limits};
+use super::strange;
 use super::targets::check_targets;
 use super::{Wanted, load_rows, on_threads, resolve};
 use crate::End;
@@ -7,14 +9,14 @@ use crate::args::{PredictArgs, SetOptions};
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::core::Constraints;
-use argwhy::core::dataset::{ConstraintArrays, Relation};
+use argwhy::core::dataset::{ConstraintArrays, Names, Relation};
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
 use argwhy::io::{
-    SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions, write_prices,
-    write_whole,
+    SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions_beside,
+    write_prices, write_whole,
 };
-use argwhy::{Predictor, device};
+use argwhy::{Model, Predictor, device};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,13 +37,14 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let prices = prices_file(args)?;
     if let Some(output) = args.output.as_deref().filter(|_| !args.jsonl) {
         check_decisions_ending(output)?;
+        strange::check_room(output, args.familiarity)?;
     }
     let outputs: Vec<&Path> = args.output.as_deref().into_iter().chain(prices).collect();
     check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs, &[])?;
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
     if args.jsonl {
-        return stream(&predictor, args);
+        return stream(&predictor, &stored.model, args);
     }
     let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
@@ -52,7 +55,7 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
         want_decisions: args.decisions.is_some(),
         ..Wanted::new(&args.rows, sets)
     };
-    let rows = load_rows(data, &wanted, &predictor, args.quiet)?;
+    let rows = load_rows(data, &wanted, (&stored, &predictor), args.quiet)?;
     let sets = rows.sets(&predictor)?;
     let (desired, predicted, priced) = on_threads(args.rows.threads, || {
         let desired = predictor.desired(rows.signals.view())?;
@@ -66,12 +69,15 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
             Some(metrics::evaluate(desired.view(), observed.view(), predictor.metric(), &sets)?)
         }
     };
-    write_decisions(output, predicted.view())?;
+    let familiar = strange::familiarity(&stored.model, &rows, args.familiarity, args.quiet)?;
+    let beside = familiar.as_ref().filter(|_| args.familiarity);
+    let beside = beside.map(|values| ("familiarity", values.as_slice()));
+    write_decisions_beside(output, predicted.view(), &stored.model.names.decisions, beside)?;
     if let (Some(path), Some(mut priced)) = (prices, priced) {
         for row in &mut priced.samples {
             *row = rows.place(*row as usize) as u64;
         }
-        write_prices(path, &priced)?;
+        write_prices(path, &priced, &rows.names)?;
         say(args.quiet, format_args!("{} prices written to {}", priced.len(), path.display()));
     }
     if let Some(m) = compared {
@@ -110,8 +116,8 @@ fn prices_file(args: &PredictArgs) -> Result<Option<&Path>, CliError> {
 /// A signal with the constraints of its decision; null in a bound is no limit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question {
-    signal: Vec<f64>,
+pub(super) struct Question {
+    pub signal: SignalLine,
     #[serde(rename = "M")]
     matrix: Option<Vec<Vec<f64>>>,
     #[serde(rename = "W")]
@@ -129,6 +135,8 @@ struct Answer<'a> {
     decision: &'a [f64],
     #[serde(skip_serializing_if = "Option::is_none")]
     prices: Option<BTreeMap<String, f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    familiarity: Option<f64>,
 }
 
 /// The matrices that all lines share.
@@ -138,9 +146,10 @@ struct Shared {
 }
 
 impl Shared {
-    fn load(options: &SetOptions) -> Result<Self, CliError> {
+    fn load(options: &SetOptions, names: &Names) -> Result<Self, CliError> {
         let load = |path: &Option<std::path::PathBuf>, relation| {
-            path.as_deref().map(|path| SharedMatrix::load(path, relation)).transpose()
+            let load = |path| SharedMatrix::load(path, relation)?.ordered_by(&names.decisions);
+            path.as_deref().map(load).transpose()
         };
         Ok(Self {
             matrix: load(&options.matrix, Relation::AtMost)?,
@@ -149,7 +158,28 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// What limits are called.
+    fn names(&self, model: &Names) -> Names {
+        let rows = |shared: &Option<SharedMatrix>| {
+            shared.as_ref().map(|shared| shared.names.clone()).unwrap_or_default()
+        };
+        let (inequalities, equalities) = (rows(&self.matrix), rows(&self.equal));
+        limits(model, &Names { inequalities, equalities, ..Names::default() })
+    }
+}
+
 impl Question {
+    /// One line.
+    pub fn read(line: &str) -> Result<Self, String> {
+        serde_json::from_str(line).map_err(|e| format!("{e}; expected {{\"signal\": [numbers]}}"))
+    }
+
+    /// What the line itself says of limits.
+    pub fn own_constraints(&self) -> Result<Constraints, String> {
+        self.constraints(&Shared { matrix: None, equal: None })
+    }
+
     /// What limits this decision beside the model's own limits; empty where nothing does.
     fn constraints(&self, shared: &Shared) -> Result<Constraints, String> {
         let fill = |bound: &Option<Vec<Option<f64>>>, none: f64| -> Option<ArrayD<f64>> {
@@ -213,7 +243,9 @@ fn rows(
 }
 
 /// One line in, one line out, flushed: a control loop waits for it.
-fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
+fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<End, CliError> {
+    let names = &model.names;
+    let familiarity = strange::asked_for(model, args.familiarity)?;
     let read = |path: &Path| {
         File::open(path).map_err(|source| {
             let path = path.to_path_buf();
@@ -228,7 +260,8 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
     let mut whole = Vec::new();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
-    let shared = Shared::load(&args.sets)?;
+    let shared = Shared::load(&args.sets, names)?;
+    let limits = shared.names(names);
     let mut scratch = predictor.scratch();
     let mut decision = vec![0.0; predictor.decision_dim()];
     let mut n_lines = 0;
@@ -241,27 +274,35 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
         {
             continue;
         }
-        let question: Question = serde_json::from_str(&line)
-            .map_err(|e| wrong(format!("{e}; expected {{\"signal\": [numbers]}}")))?;
+        let question = Question::read(&line).map_err(wrong)?;
         let given = question.constraints(&shared).map_err(wrong)?;
+        let signal = question.signal.in_order(names).map_err(wrong)?;
         let free = given.is_empty() && !predictor.is_constrained() && args.prices.is_none();
         let answer = if free {
             predictor
-                .decide_one(&question.signal, None, &mut scratch, &mut decision)
+                .decide_one(&signal, None, &mut scratch, &mut decision)
                 .map_err(|e| wrong(format!("{e:#}")))?;
-            Answer { decision: &decision, prices: None }
+            Answer { decision: &decision, prices: None, familiarity: None }
         } else {
             let wrong = |e: argwhy::core::Error| wrong(format!("{e:#}"));
             let given = Some(&given).filter(|given| !given.is_empty());
             let sets = predictor.sets(given, 1).map_err(wrong)?;
             predictor
-                .decide_one(&question.signal, Some((&sets, 0)), &mut scratch, &mut decision)
+                .decide_one(&signal, Some((&sets, 0)), &mut scratch, &mut decision)
                 .map_err(wrong)?;
             let prices = match args.prices {
-                Some(_) => Some(prices(predictor, &question.signal, &sets).map_err(wrong)?),
+                Some(_) => Some(prices(predictor, &limits, &signal, &sets).map_err(wrong)?),
                 None => None,
             };
-            Answer { decision: &decision, prices }
+            Answer { decision: &decision, prices, familiarity: None }
+        };
+        let answer = match &familiarity {
+            Some(familiarity) => {
+                let found =
+                    strange::of_one(familiarity, &signal).map_err(|e| wrong(format!("{e:#}")))?;
+                Answer { familiarity: Some(found), ..answer }
+            }
+            None => answer,
         };
         let output: &mut dyn Write = if args.output.is_some() { &mut whole } else { &mut stdout };
         serde_json::to_writer(&mut *output, &answer)
@@ -284,11 +325,12 @@ fn stream(predictor: &Predictor, args: &PredictArgs) -> Result<End, CliError> {
 /// The prices of the limits that hold one decision, by their names.
 fn prices(
     predictor: &Predictor,
+    names: &Names,
     signal: &[f64],
     sets: &SampleSets,
 ) -> Result<BTreeMap<String, f64>, argwhy::core::Error> {
     let signal = ArrayView2::from_shape((1, signal.len()), signal).expect("one row of its length");
     let Prices { limits, values, .. } =
         predictor.prices(predictor.desired(signal)?.view(), sets)?;
-    Ok(limits.iter().map(ToString::to_string).zip(values).collect())
+    Ok(limits.iter().map(|limit| limit.named(names)).zip(values).collect())
 }

@@ -2,6 +2,7 @@
 
 mod record;
 
+use super::names::check_columns;
 use super::targets::check_folder;
 use super::{print_json, resolve};
 use crate::args::TuneArgs;
@@ -38,12 +39,14 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
     interrupt::listen();
     let source = &told.options.source;
     let request = DataRequest { episodes: source.order.is_none(), ..config::request(source) };
+    check_columns(&request.lower, &request.upper, told.options.settings.unbounded)?;
     let pipeline = Pipeline::new(told.options.settings.clone())?;
     let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
     let rows: Vec<usize> =
         resolve(source.rows.as_ref(), loaded.signals.nrows())?.into_iter().flatten().collect();
     let division = Division::of(loaded.groups, config::in_time(source)?)?;
-    let mut data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
+    let decisions = loaded.decisions.unwrap_or_default();
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
     if let Some(constraints) = loaded.constraints {
         data = data.with_constraints(constraints)?;
     }

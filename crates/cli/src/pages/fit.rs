@@ -1,8 +1,9 @@
 //! The report of `argwhy fit --report`.
 
-use super::{judged, sections};
+use super::{judged, sections, why};
 use crate::error::CliError;
 use argwhy::core::solver::Iteration;
+use argwhy::explain::{Explainer, Situations};
 use argwhy::{Dataset, Fit, Predictor, Verdict};
 use ndarray::Axis;
 
@@ -19,6 +20,9 @@ pub fn page(
     let given = data.constraints().map(|given| given.select(&fit.rows));
     let sets = predictor.sets(given.as_ref(), fit.rows.len())?;
     let predicted = predictor.decide(fit.outcome.certified.desired.t(), &sets)?;
+    let signals = data.signals().select(Axis(0), &fit.rows);
+    let situations = Situations::of_data(&predictor, signals.view(), given.as_ref())?;
+    let explanation = Explainer::new(&fit.model, &predictor, situations).explain()?;
     let draw = || {
         let decisions = sections::decisions(
             "Decisions on the training data",
@@ -26,15 +30,20 @@ pub fn page(
              decided.",
             observed.view(),
             &[("decisions", predicted.view())],
+            &fit.model.names,
         )?;
         let decisions = if fit.model.constrained && fit.model.set.is_unbounded() {
             decisions
         } else {
             decisions.table(sections::limits(&fit.model, observed.view()))
         };
+        // Why first, verdict second, proof third.
         let header = sections::header("Inverse optimization fit", source, fit);
-        judged::opening(header, fit, verdict)
-            .section(judged::section(verdict)?)
+        let mut page = judged::opening(header, fit, verdict);
+        for section in why::sections(&explanation)? {
+            page = page.section(section);
+        }
+        page.section(judged::section(verdict)?)
             .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)

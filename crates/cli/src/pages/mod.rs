@@ -8,3 +8,4 @@ mod judged;
 pub mod quadrotor;
 mod sections;
 pub mod tune;
+pub mod why;

@@ -43,6 +43,7 @@ fn draw(story: &Story) -> Result<String, ReportError> {
                  ridge regression cut to the limits.",
                 story.held_out.decisions.view(),
                 &[("argwhy", story.predicted.view()), ("clipped ridge", story.ridge.view())],
+                &story.fit.model.names,
             )?
             .table(sections::limits(&story.fit.model, story.demos.decisions.view())),
         )

@@ -5,6 +5,8 @@ use crate::report::{
     BarChart, Details, Figure, Histogram, LineChart, Page, ReportError, ScatterChart, Section,
     Series, Table, Tone, number,
 };
+use crate::words::count;
+use argwhy::core::dataset::Names;
 use argwhy::core::model::Law;
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::settings::MemorySize;
@@ -44,7 +46,7 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
     };
     let products = match fit.model.feature_weights() {
         Some(_) => String::new(),
-        None => format!(", {} kernel products", record.kernel_products),
+        None => format!(", {}", count(record.kernel_products, "kernel product")),
     };
     Page::new(title)
         .subtitle(subtitle)
@@ -55,7 +57,7 @@ pub fn header(title: &str, subtitle: &str, fit: &Fit) -> Page {
         .tile(
             "Time",
             format!("{:.2} s", record.seconds),
-            format!("{} steps{products}", record.iterations),
+            format!("{}{products}", count(record.iterations, "step")),
         )
         .tile(
             "Peak memory",
@@ -72,6 +74,7 @@ pub fn convergence(history: &[Iteration], fit: &Fit) -> Result<Section, ReportEr
         Series::new("largest violation", history.iter().map(|i| (i.iteration as f64, i.violation)));
     let chart = LineChart::new("Newton step", "relative gap, violation")
         .log_y()
+        .whole_x()
         .markers()
         .series(gap)
         .series(violation)
@@ -141,25 +144,40 @@ pub fn certificate(fit: &Fit) -> Section {
     section.table(table)
 }
 
+/// Dimensions that are drawn.
+const DRAWN: usize = 6;
+
 /// Predicted against observed, a picture a dimension (the first six).
 pub fn decisions(
     title: &str,
     text: &str,
     observed: ArrayView2<'_, f64>,
     series: &[(&str, ArrayView2<'_, f64>)],
+    names: &Names,
 ) -> Result<Section, ReportError> {
     let mut section = Section::new(title).text(text);
-    for j in 0..observed.ncols().min(6) {
+    if observed.ncols() > DRAWN {
+        let more = observed.ncols() - DRAWN;
+        section = section.text(format!("{more} more dimensions are not drawn."));
+    }
+    for j in 0..observed.ncols().min(DRAWN) {
         let mut chart = ScatterChart::new("expert", "model").equal_axes().diagonal();
         for (name, predicted) in series {
             let points = observed.column(j).to_vec().into_iter().zip(predicted.column(j).to_vec());
             chart = chart.series(Series::new(*name, points));
         }
-        let caption =
-            format!("Dimension {j}: on the diagonal the model decides as the expert did.");
+        let caption = format!(
+            "{}: on the diagonal the model decides as the expert did.",
+            dimension(names, j)
+        );
         section = section.figure(Figure::new(chart.render()?, caption));
     }
     Ok(section)
+}
+
+/// What a dimension of a decision is called.
+fn dimension(names: &Names, j: usize) -> String {
+    names.decisions.get(j).cloned().unwrap_or_else(|| format!("Dimension {j}"))
 }
 
 /// Which features of a plain model carry weight.
@@ -172,8 +190,8 @@ fn feature_weights(model: &Model, weights: &Array2<f64>) -> Result<Section, Repo
     for &k in order.iter().take(15) {
         bars = bars.bar(names[k].clone(), sizes[k]);
     }
-    let header =
-        std::iter::once("feature".to_owned()).chain((0..weights.ncols()).map(|j| format!("u{j}")));
+    let header = std::iter::once("feature".to_owned())
+        .chain((0..weights.ncols()).map(|j| model.names.decision(j)));
     let mut table = Table::new(header);
     for &k in &order {
         let values = weights.row(k).to_vec().into_iter().map(|v| format!("{v:.6e}"));
@@ -223,26 +241,29 @@ pub fn weights(fit: &Fit) -> Result<Section, ReportError> {
             running <= 0.5 * total
         })
         .count();
-    Ok(Section::new("Which samples carry weight")
-        .text(format!(
+    let silent = match silent {
+        0 => String::new(),
+        silent => format!(
             "{silent} of {n_samples} samples have no weight: their decision sits on a limit and \
-             the learned objective would push it further, so the limit alone explains it. Half of \
-             all weight is on {half} samples.",
-        ))
+             the learned objective would push it further, so the limit alone explains it. "
+        ),
+    };
+    Ok(Section::new("Which samples carry weight")
+        .text(format!("{silent}Half of all weight is on {}.", count(half, "sample")))
         .figure(Figure::new(histogram, "How large the weights are."))
         .figure(Figure::new(bars.render()?, "The heaviest samples, by their row in the data.")))
 }
 
 /// How often each dimension sits on one of the model's own limits.
 pub fn limits(model: &Model, observed: ArrayView2<'_, f64>) -> Table {
-    let limits = model.set.limits();
+    let (limits, names) = (model.set.limits(), &model.names);
     let mut table = Table::new(["dimension", "lower", "upper", "expert at a limit"]);
     for j in 0..observed.ncols() {
         let (lower, upper) = (limits.lower()[j], limits.upper()[j]);
         let column = observed.column(j);
         let at = column.iter().filter(|u| **u <= lower || **u >= upper).count();
         table = table.row([
-            j.to_string(),
+            names.decisions.get(j).cloned().unwrap_or_else(|| j.to_string()),
             number(lower),
             number(upper),
             format!("{:.1} %", 100.0 * at as f64 / column.len().max(1) as f64),
@@ -262,7 +283,8 @@ const LIMITS: usize = 15;
 
 /// Which limits hold decisions, and what they cost.
 pub fn prices(fit: &Fit) -> Result<Section, ReportError> {
-    let held = by_limit(&fit.outcome.prices, fit.model.record.n_samples);
+    let (prices, names) = (&fit.outcome.prices, &fit.model.names);
+    let held = by_limit(prices, names, fit.model.record.n_samples);
     let section = Section::new("What holds the decisions");
     if held.is_empty() {
         return Ok(section.text("No limit holds any decision on the training data."));

@@ -2,7 +2,7 @@
 
 use crate::findings::tuning::Search;
 use crate::report::{
-    Details, Figure, HeatMap, Page, RangeChart, ReportError, Section, Table, Tone, number,
+    Details, Figure, Page, RangeChart, ReportError, Section, SquareMap, Table, Tone, number,
 };
 use argwhy::tuning::{Judge, Trial};
 
@@ -75,7 +75,8 @@ fn landscape(search: &Search) -> Result<Section, ReportError> {
         values
     };
     let (columns, rows) = (list("regularization"), list("gamma"));
-    let mut map = HeatMap::new(["k, from simple to detailed", "γ"], columns.clone(), rows.clone());
+    let mut map =
+        SquareMap::new(["k, from simple to detailed", "γ"], columns.clone(), rows.clone());
     for trial in &family {
         let place = |list: &[String], name: &str| {
             let value = search.setting(trial, name);

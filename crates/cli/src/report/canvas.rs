@@ -145,6 +145,12 @@ impl Canvas<'_> {
         self.area.draw(&Rectangle::new(corners, color.mix(alpha).filled())).map_err(refused)
     }
 
+    /// The inside of a polygon.
+    pub fn area(&self, points: &[(f64, f64)], color: RGBColor, alpha: f64) -> Drawn {
+        let points: Vec<_> = points.iter().map(|p| units(*p)).collect();
+        self.area.draw(&Polygon::new(points, color.mix(alpha).filled())).map_err(refused)
+    }
+
     /// A marker `radius` CSS pixels in size.
     pub fn marker(
         &self,
@@ -356,6 +362,18 @@ impl Frame {
             self.left + fx * (self.right - self.left),
             self.bottom - fy * (self.bottom - self.top),
         ))
+    }
+
+    /// A value across the whole height with its name beside the upper end.
+    pub fn mark(&self, canvas: &Canvas, value: f64, name: &str) -> Drawn {
+        let Some((x, _)) = self.at((value, self.y.lo)) else { return Ok(()) };
+        canvas.line(&[(x, self.top), (x, self.bottom)], MUTED, 1.25)?;
+        let (at, side) = if x > f64::midpoint(self.left, self.right) {
+            (x - 5.0, HPos::Right)
+        } else {
+            (x + 5.0, HPos::Left)
+        };
+        canvas.text(name, (at, self.top + 2.0), SMALL, MUTED, (side, VPos::Top))
     }
 
     /// A level across the whole area with its name above the right end.

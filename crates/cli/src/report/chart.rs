@@ -87,6 +87,7 @@ pub struct LineChart {
     levels: Vec<(f64, String)>,
     is_log: bool,
     has_markers: bool,
+    has_whole_x: bool,
 }
 
 impl LineChart {
@@ -99,6 +100,7 @@ impl LineChart {
             levels: Vec::new(),
             is_log: false,
             has_markers: false,
+            has_whole_x: false,
         }
     }
 
@@ -113,6 +115,13 @@ impl LineChart {
     #[must_use]
     pub fn log_y(mut self) -> Self {
         self.is_log = true;
+        self
+    }
+
+    /// No ticks between whole numbers, as of steps.
+    #[must_use]
+    pub fn whole_x(mut self) -> Self {
+        self.has_whole_x = true;
         self
     }
 
@@ -135,7 +144,11 @@ impl LineChart {
         let values = ys(&self.series).chain(self.levels.iter().map(|l| l.0));
         let y = if self.is_log { Axis::logarithmic(values) } else { Axis::linear(values, Y_TICKS) };
         let (lo, hi) = extent(xs(&self.series)).unwrap_or((0.0, 1.0));
-        let x = Axis::between(lo, hi, X_TICKS);
+        let mut x = Axis::between(lo, hi, X_TICKS);
+        if self.has_whole_x {
+            x.ticks.retain(|(value, _)| value.fract() == 0.0);
+            x.ticks.iter_mut().for_each(|(value, label)| *label = super::number(*value));
+        }
         let swatch = |i| {
             if self.has_markers {
                 Swatch::LineWithMarker(Marker::of_series(i))
@@ -392,6 +405,14 @@ mod tests {
         };
         assert_eq!(lines(&values), 2);
         assert_eq!(lines(&[1.0, 2.0, 1.5, 2.0, 1.0]), 1);
+    }
+
+    #[test]
+    fn steps_have_no_ticks_between_them() {
+        let chart = LineChart::new("step", "gap").series(Series::counted("a", [1.0, 2.0, 3.0]));
+        assert!(chart.render().unwrap().contains("\n0.5\n"));
+        let whole = chart.whole_x().render().unwrap();
+        assert!(!whole.contains("\n0.5\n") && whole.contains("\n2\n"), "{whole}");
     }
 
     #[test]

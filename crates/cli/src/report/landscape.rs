@@ -12,14 +12,14 @@ const MOST_LETTERS: usize = 44;
 
 /// Values over two lists, each in a square as dark as it is small; the smallest is framed.
 #[derive(Debug, Clone)]
-pub struct HeatMap {
+pub struct SquareMap {
     labels: [String; 2],
     columns: Vec<String>,
     rows: Vec<String>,
     values: Vec<Vec<Option<f64>>>,
 }
 
-impl HeatMap {
+impl SquareMap {
     /// What columns and rows are, and their names.
     pub fn new(labels: [&str; 2], columns: Vec<String>, rows: Vec<String>) -> Self {
         let values = vec![vec![None; columns.len()]; rows.len()];

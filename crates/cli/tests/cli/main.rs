@@ -10,11 +10,13 @@ mod charging;
 mod contract;
 mod determinism;
 mod device;
+mod explain;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
 mod judged;
+mod names;
 #[cfg(unix)]
 mod outputs;
 mod paperwork;

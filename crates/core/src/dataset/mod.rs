@@ -2,10 +2,12 @@
 //! checked once.
 
 mod constraints;
+mod names;
 mod relation;
 
 pub(crate) use constraints::Rows as ConstraintRows;
 pub use constraints::{ConstraintArrays, Constraints};
+pub use names::Names;
 pub use relation::{Half, Relation};
 
 use crate::error::Error;
@@ -20,6 +22,7 @@ pub struct Dataset {
     decisions: Array2<f64>,
     constraints: Option<Constraints>,
     weights: Option<Vec<f64>>,
+    names: Names,
 }
 
 impl Dataset {
@@ -38,7 +41,8 @@ impl Dataset {
         }
         check_finite("signals", signals.view())?;
         check_finite("decisions", decisions.view())?;
-        Ok(Self { signals, decisions, constraints: None, weights: None })
+        let names = Names::default();
+        Ok(Self { signals, decisions, constraints: None, weights: None, names })
     }
 
     /// The same with constraints, for all samples or one set a sample.
@@ -68,6 +72,18 @@ impl Dataset {
         }
         self.weights = Some(in_range(weights));
         Ok(self)
+    }
+
+    /// The same with names for what there is; a model fitted to it keeps them.
+    pub fn with_names(mut self, names: Names) -> Result<Self, Error> {
+        names.check(self.signals.ncols(), self.decisions.ncols())?;
+        self.names = names;
+        Ok(self)
+    }
+
+    /// What signals, decisions and limits are called.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// What limits the decisions beside the model's own limits.

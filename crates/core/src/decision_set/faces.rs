@@ -5,6 +5,7 @@
 //! of those directions, v = Rc: for every sample as many numbers as there are decision dimensions,
 //! those beyond the free ones zero.
 
+use crate::error::Error;
 use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView2, Axis, Zip};
 use rayon::prelude::*;
@@ -87,11 +88,19 @@ impl Faces {
         }
     }
 
-    /// The mask of a box.
-    pub(crate) fn mask(&self) -> ArrayView2<'_, bool> {
+    /// What a preconditioner of single dimensions works on.
+    pub(crate) fn mask(&self) -> Result<ArrayView2<'_, bool>, Error> {
         match self {
-            Self::Box(free) => free.view(),
-            Self::Polyhedral(_) => unreachable!("asked of boxes only"),
+            Self::Box(free) => Ok(free.view()),
+            Self::Polyhedral(_) => Err(other_kind("polyhedra", "boxes")),
+        }
+    }
+
+    /// What a preconditioner of dimensions tied together works on.
+    pub(crate) fn of_polyhedra(&self) -> Result<&[Face], Error> {
+        match self {
+            Self::Box(_) => Err(other_kind("boxes", "polyhedra")),
+            Self::Polyhedral(faces) => Ok(faces),
         }
     }
 
@@ -182,6 +191,12 @@ impl Faces {
             }
         }
     }
+}
+
+/// A preconditioner is chosen by the problem's sets once, and faces come from the same sets.
+fn other_kind(faces: &str, preconditioner: &str) -> Error {
+    let what = format!("faces of {faces} were handed to a preconditioner of {preconditioner}");
+    Error::Numerical { what }
 }
 
 /// out = Rᵀv, zeros beyond.

@@ -1,5 +1,6 @@
 //! Names of limits.
 
+use crate::dataset::Names;
 use crate::error::Error;
 
 /// Where a row of a polyhedron comes from.
@@ -27,6 +28,32 @@ impl std::fmt::Display for RowLabel {
 }
 
 impl RowLabel {
+    /// What people call it, where the data says so: the name of a row of M, the column a limit
+    /// comes from, `upper[power]`; else as it is displayed.
+    pub fn named(self, names: &Names) -> String {
+        let row = |rows: &[String], i: u32| rows.get(i as usize).cloned();
+        let side = |columns: &[String], side: &str, j: u32| {
+            let decision = names.decisions.get(j as usize);
+            match (columns.get(j as usize), decision) {
+                // A column that limits several dimensions does not say which.
+                (Some(column), Some(decision))
+                    if columns.iter().filter(|other| *other == column).count() > 1 =>
+                {
+                    Some(format!("{column}[{decision}]"))
+                }
+                (Some(column), _) => Some(column.clone()),
+                (None, decision) => decision.map(|decision| format!("{side}[{decision}]")),
+            }
+        };
+        let named = match self {
+            Self::Equality(i) => row(&names.equalities, i),
+            Self::Inequality(i) => row(&names.inequalities, i),
+            Self::Lower(j) => side(&names.lower, "lower", j),
+            Self::Upper(j) => side(&names.upper, "upper", j),
+        };
+        named.unwrap_or_else(|| self.to_string())
+    }
+
     /// A number that stands for it in files: the kind in the two highest bits, the index below.
     pub fn code(self) -> u32 {
         let (kind, index) = match self {
@@ -54,4 +81,26 @@ impl RowLabel {
 pub(super) fn empty(shared: bool, row: usize, labels: &[RowLabel]) -> Error {
     let labels: Vec<String> = labels.iter().map(RowLabel::to_string).collect();
     Error::EmptySet { row: (!shared).then_some(row), labels: labels.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_the_names_that_the_data_gives() {
+        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut names = Names { decisions: list(&["power", "heat"]), ..Names::default() };
+        names.inequalities = list(&["grid connection"]);
+        names.upper = list(&["p_max", "q_max"]);
+        names.lower = list(&["zero", "zero"]);
+        assert_eq!(RowLabel::Inequality(0).named(&names), "grid connection");
+        assert_eq!(RowLabel::Inequality(1).named(&names), "M[1]");
+        assert_eq!(RowLabel::Equality(0).named(&names), "M_eq[0]");
+        assert_eq!(RowLabel::Upper(1).named(&names), "q_max");
+        assert_eq!(RowLabel::Lower(1).named(&names), "zero[heat]");
+        names.lower.clear();
+        assert_eq!(RowLabel::Lower(0).named(&names), "lower[power]");
+        assert_eq!(RowLabel::Lower(0).named(&Names::default()), "lower[0]");
+    }
 }

@@ -39,12 +39,19 @@ impl Expansion {
 
     /// What each feature is, in order: `1`, `s0`, `s0*s1`.
     pub fn names(self, signal_dim: usize) -> Vec<String> {
-        let linear = (0..signal_dim).map(|i| format!("s{i}"));
+        let signals: Vec<String> = (0..signal_dim).map(|i| format!("s{i}")).collect();
+        self.names_of(&signals)
+    }
+
+    /// What each feature is, in order, of signals with these names: `1`, `price`, `price*load`.
+    pub fn names_of(self, signals: &[String]) -> Vec<String> {
         match self {
-            Self::Raw => linear.collect(),
+            Self::Raw => signals.to_vec(),
             Self::Poly2 => {
-                let pairs = (0..signal_dim).flat_map(|i| (i..signal_dim).map(move |j| (i, j)));
-                let products = pairs.map(|(i, j)| format!("s{i}*s{j}"));
+                let pairs =
+                    (0..signals.len()).flat_map(|i| (i..signals.len()).map(move |j| (i, j)));
+                let products = pairs.map(|(i, j)| format!("{}*{}", signals[i], signals[j]));
+                let linear = signals.iter().cloned();
                 std::iter::once("1".to_owned()).chain(linear).chain(products).collect()
             }
         }

@@ -1,8 +1,12 @@
 //! What is learned: everything a decision needs, and the proof that came with it.
 
+mod seen;
 mod validate;
 
-use crate::decision_set::{DecisionSet, Prices};
+pub use seen::{LEVELS, Seen};
+
+use crate::dataset::Names;
+use crate::decision_set::{DecisionSet, Prices, RowLabel};
 use crate::error::Error;
 use crate::features::FeatureMap;
 use crate::kernel::Kernel;
@@ -28,6 +32,10 @@ pub struct Model {
     pub constrained: bool,
     /// θ_uu, where it is not the identity.
     pub theta: Option<LearnedTheta>,
+    /// What signals, decisions and limits are called.
+    pub names: Names,
+    /// What it remembers of the situations it was trained on; nothing in older models.
+    pub seen: Option<Seen>,
     /// How the model came about.
     pub record: FitRecord,
 }
@@ -87,6 +95,8 @@ pub struct Parts<'a> {
     pub signals: ArrayView2<'a, f64>,
     /// Each sample's place in the data.
     pub rows: &'a [u64],
+    /// What everything is called.
+    pub names: Names,
 }
 
 /// How a fit went; stored with the model.
@@ -136,7 +146,7 @@ impl Model {
     /// Cuts the samples without weight and keeps the rest; of an outcome with weights of features,
     /// those alone.
     pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {
-        let Parts { features, kernel, set, constrained, signals, rows } = parts;
+        let Parts { features, kernel, set, constrained, signals, rows, names } = parts;
         let law = match &outcome.feature_weights {
             Some(v) => Law::Primal(FeatureWeights {
                 values: v.t().as_standard_layout().into_owned(),
@@ -150,6 +160,8 @@ impl Model {
             set,
             constrained,
             theta: outcome.theta.clone(),
+            names,
+            seen: None,
             record: FitRecord {
                 status: outcome.status,
                 n_samples: problem.n_samples(),
@@ -225,10 +237,17 @@ impl Model {
         (bound < square.sqrt()).then_some(bound)
     }
 
-    /// What each weight of a feature belongs to: `1`, `s0`, `s0*s1`, and `intercept` where there is
-    /// one.
+    /// What a limit is called.
+    pub fn limit_name(&self, limit: RowLabel) -> String {
+        limit.named(&self.names)
+    }
+
+    /// What each weight of a feature belongs to: `1`, `price`, `price*load` (`s0`, `s0*s1` where
+    /// signals have no names), and `intercept` where there is one.
     pub fn weight_names(&self) -> Vec<String> {
-        let mut names = self.features.names();
+        let signals: Vec<String> =
+            (0..self.features.signal_dim()).map(|j| self.names.signal(j)).collect();
+        let mut names = self.features.settings().expansion.names_of(&signals);
         if self.feature_weights().is_some_and(|weights| weights.intercept) {
             names.push("intercept".to_owned());
         }

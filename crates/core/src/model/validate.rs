@@ -10,6 +10,10 @@ impl Model {
     pub fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
         self.validate_record()?;
+        self.names.check(self.features.signal_dim(), self.decision_dim())?;
+        if let Some(seen) = &self.seen {
+            seen.validate(self.features.signal_dim())?;
+        }
         self.kernel().validate_for(self.features.n_features())?;
         match &self.law {
             Law::Kernel(support) => self.validate_support(support)?,

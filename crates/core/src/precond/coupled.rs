@@ -151,10 +151,7 @@ impl Preconditioner for Coupled {
     }
 
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
-        let Faces::Polyhedral(new) = faces else {
-            unreachable!("boxes have preconditioners of their own")
-        };
-        if self.follow(new) || self.cholesky.is_empty() {
+        if self.follow(faces.of_polyhedra()?) || self.cholesky.is_empty() {
             self.factorise()?;
         }
         self.faces = faces.clone();

@@ -261,7 +261,7 @@ impl Preconditioner for Direct<'_> {
     }
 
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
-        let free = faces.mask();
+        let free = faces.mask()?;
         let n = self.n;
         let stale: Vec<usize> = (0..self.dimensions.len())
             .filter(|&j| !free.row(j).iter().eq(&self.dimensions[j].free))

@@ -26,7 +26,7 @@ impl Preconditioner for Remote {
     }
 
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
-        self.factor.update(faces.mask().view(), self.ridge)
+        self.factor.update(faces.mask()?, self.ridge)
     }
 
     fn apply(

@@ -73,7 +73,7 @@ impl Preconditioner for Woodbury {
     }
 
     fn update(&mut self, faces: &Faces) -> Result<(), Error> {
-        let free = faces.mask();
+        let free = faces.mask()?;
         let rank = self.factor.rank();
         for j in 0..self.dimensions.len() {
             let now = free.row(j).to_vec();

@@ -43,6 +43,8 @@ fn model(kernel: Kernel, clip: f64, n: usize) -> Model {
         set: DecisionSet::bounds(2, -0.8, 0.9).unwrap(),
         constrained: false,
         theta: None,
+        names: crate::dataset::Names::default(),
+        seen: None,
         record: FitRecord {
             status: Status::Solved,
             n_samples: n,

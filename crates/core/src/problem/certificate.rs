@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
 const VISIBLE: f64 = 1e-9;
 /// Doubt about P, relative to P or to what it is judged by, from which on it counts whatever the
-/// gap; on general rows, where decisions off their set by rounding are pulled hard, from
-/// [`VISIBLE`] on.
+/// gap. With few samples from [`VISIBLE`] a sample on: the doubt adds up what N² kernel values can
+/// be off at worst, of which about an Nth is left. On general rows, where decisions off their set
+/// by rounding are pulled hard, from [`VISIBLE`] on.
 const CLEAR: f64 = 1e-6;
 /// Relative error of a sum of terms of one sign, and of the few operations in a term.
 const SUMS: f64 = 1e-12;
@@ -386,9 +387,10 @@ impl Problem {
         let scales = self.scales(&values)?;
         let bound = rounding.gap.iter().sum::<f64>();
         let doubt: f64 = values.doubt.iter().sum();
+        let few = if self.sets.is_separate() { self.n_samples() as f64 } else { 1.0 };
         let visible = (2.0 * bound >= gap && relative(&rounding.gap, &scales) > VISIBLE)
             || relative(&values.doubt, &scales) > CLEAR
-            || doubt > primal.abs() * if self.sets.is_separate() { CLEAR } else { VISIBLE };
+            || doubt > primal.abs() * CLEAR.min(few * VISIBLE);
         let doubt = if visible { doubt } else { 0.0 } + rounding.programs;
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let relative_gap = relative(&values.gap, &scales);

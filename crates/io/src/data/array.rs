@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use argwhy_core::dataset::Names;
 use ndarray::{Array2, ArrayD, IxDyn};
 
 use super::groups::{Belonging, Groups};
@@ -69,6 +70,8 @@ pub(super) struct Arrays {
     pub keys: Vec<String>,
     /// Keys of constraints that nobody asked for.
     pub unread: Vec<&'static str>,
+    /// What is called what, in formats that have names.
+    pub names: Names,
 }
 
 /// Which rows an array has.
@@ -220,7 +223,8 @@ impl<'a> Listing<'a> {
             None => None,
         };
         let groups = groups.map(|found| (found, RowsOf::File));
-        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread })
+        let names = Names::default();
+        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, names })
     }
 
     fn kept(&self, rows: Option<&RowRanges>) -> Result<Kept, DataError> {

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use argwhy_core::Constraints;
-use argwhy_core::dataset::{ConstraintArrays, Relation};
+use argwhy_core::dataset::{ConstraintArrays, Names, Relation};
 use ndarray::{ArrayD, Axis, Dimension};
 
 use super::DataRequest;
@@ -26,12 +26,20 @@ pub(super) fn assemble(
     keys: Vec<String>,
     request: &DataRequest,
     (kept, decision_dim): (&Kept, Option<usize>),
-    meter: &Meter,
+    (meter, names): (&Meter, &mut Names),
 ) -> Result<Constraints, DataError> {
     let mut parts = Parts { path, tensors, kept, places: kept.places(), decision_dim };
     for (relation, file) in Relation::ALL.into_iter().zip([&request.matrix, &request.matrix_eq]) {
         if let Some(file) = file {
-            parts.share(SharedMatrix::load_within(file, relation, meter)?, relation)?;
+            // Decisions that are not read have the names that the model knows.
+            let decisions = Some(&names.decisions).filter(|own| !own.is_empty());
+            let shared = SharedMatrix::load_within(file, relation, meter)?
+                .ordered_by(decisions.unwrap_or(&request.decision_names))?;
+            match relation {
+                Relation::AtMost => names.inequalities.clone_from(&shared.names),
+                Relation::Equal => names.equalities.clone_from(&shared.names),
+            }
+            parts.share(shared, relation)?;
         }
     }
     if parts.tensors.is_empty() {

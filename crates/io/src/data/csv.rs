@@ -9,10 +9,10 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 use std::rc::Rc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
+use argwhy_core::dataset::Names;
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
 use super::DataRequest;
@@ -23,14 +23,18 @@ use super::keys;
 use super::origin::Origin;
 use super::rows::RowRanges;
 use super::survey::Survey;
-use crate::budget::Meter;
 use crate::error::DataError;
 use belonging::Belonging;
 use columns::Columns;
+use named::Named;
 
 mod belonging;
 mod columns;
 mod line;
+mod matrix;
+mod named;
+
+pub(super) use matrix::load_matrix;
 
 /// A table whose header is read, and whose lines are counted roughly.
 pub(super) struct Table<'a> {
@@ -46,6 +50,7 @@ pub(super) struct Table<'a> {
     delimiter: u8,
     keys: Vec<String>,
     unread: Vec<&'static str>,
+    names: Names,
 }
 
 impl<'a> Table<'a> {
@@ -61,17 +66,64 @@ impl<'a> Table<'a> {
             let matrix = ["M", "M_eq"].contains(&key);
             columns.has(key) || (matrix && columns.has_matrix(key))
         };
-        let chosen = keys::choose(origin.path, &keys, request, has)?;
+        let named = by_names(request, columns, &origin)?;
+        // Columns that a model names need no key.
+        let asked = DataRequest {
+            signals: request.signals.clone().or(named[0].as_ref().map(|n| n.names.join(","))),
+            decisions: request.decisions.clone().or(named[1].as_ref().map(|n| n.names.join(","))),
+            ..request.clone()
+        };
+        let own = |key: &str| {
+            [&asked.signals, &asked.decisions]
+                .iter()
+                .zip(&named)
+                .any(|(name, found)| found.is_some() && name.as_deref() == Some(key))
+        };
+        let chosen = keys::choose(origin.path, &keys, &asked, |key| own(key) || has(key))?;
         let (has_decisions, has_weights) = (chosen.decisions.is_some(), chosen.weights.is_some());
         let groups = Belonging::new(&chosen, columns, &origin)?;
-        let mut blocks = Vec::new();
-        for key in [Some(chosen.signals), chosen.decisions, chosen.weights].into_iter().flatten() {
+        let [signals, decisions] = named;
+        let roles = [
+            ("signals", Some(chosen.signals), signals, &request.signal_names),
+            ("decisions", chosen.decisions, decisions, &request.decision_names),
+        ];
+        let (mut blocks, mut found) = (Vec::new(), Vec::new());
+        for (role, key, named, known) in roles {
+            let Some(key) = key else { continue };
+            let named = match named {
+                Some(named) => named,
+                None => Named::by_key(role, &key, known, columns, &origin)?,
+            };
+            blocks.push(Block { key, columns: named.columns, values: Vec::new(), empty: None });
+            found.push(named.names);
+        }
+        if let Some(key) = chosen.weights {
             blocks.push(Block::new(key, columns, &origin)?);
         }
+        let mut found = found.into_iter();
+        let mut names = Names { signals: found.next().unwrap_or_default(), ..Names::default() };
+        names.decisions = found.next().unwrap_or_default();
         let mut tensors = Vec::new();
         for key in chosen.constraints {
             tensors.push(TensorBlock::new(key, columns, &origin)?);
         }
+        for (key, limits) in [("lower", &request.lower), ("upper", &request.upper)] {
+            if limits.is_empty() {
+                continue;
+            }
+            if tensors.iter().any(|tensor| tensor.key == key) {
+                let detail = format!(
+                    "`{key}` is in the data, and `{}` is named as the {key} limit too; leave out \
+                     one of them",
+                    limits.join(",")
+                );
+                return Err(DataError::Columns { path: origin.path.to_path_buf(), detail });
+            }
+            let columns = Named::by_name(key, limits, columns, &origin)?.columns;
+            tensors.push(TensorBlock::of(key, vec![columns.len()], columns));
+        }
+        names.lower.clone_from(&request.lower);
+        names.upper.clone_from(&request.upper);
         let n_lines = line::count_all(origin.path)
             .map_err(|error| unreadable(origin.path, error))?
             .saturating_sub(1);
@@ -88,6 +140,7 @@ impl<'a> Table<'a> {
             delimiter,
             keys,
             unread,
+            names,
         })
     }
 
@@ -160,43 +213,30 @@ impl<'a> Table<'a> {
         let decisions = if self.has_decisions { found.next() } else { None };
         let weights = if self.has_weights { found.next() } else { None };
         let weights = weights.map(|found| (found, RowsOf::Kept));
-        let (keys, unread) = (self.keys, self.unread);
+        let (keys, unread, names) = (self.keys, self.unread, self.names);
         let groups = self.groups.and_then(|groups| groups.finish(order.as_deref()));
         let groups = groups.map(|found| (found, RowsOf::Kept));
-        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread })
+        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, names })
     }
 }
 
-/// Reads a whole table: the columns of `key` where there are any, else all but those of `beside`;
-/// and the column `beside`, where an empty cell means no limit.
-pub(super) fn load_table(
-    path: &Path,
-    delimiter: u8,
-    (key, beside): (&'static str, &'static str),
-    meter: &Meter,
-) -> Result<(Found, Option<Found>), DataError> {
-    let origin = Origin { path, format: "csv", meter };
-    let mut lines = Lines::open(&origin, delimiter)?;
-    let columns = &lines.columns;
-    let bound = columns.has(beside).then(|| columns.of(beside, &origin)).transpose()?;
-    let main = if columns.has(key) {
-        columns.of(key, &origin)?
-    } else {
-        let taken = bound.clone().unwrap_or_default();
-        (0..columns.len()).filter(|column| !taken.contains(column)).collect()
+/// Signals and decisions by the names a model knows them by, where nobody chose them by key.
+fn by_names(
+    request: &DataRequest,
+    columns: &Columns,
+    origin: &Origin<'_>,
+) -> Result<[Option<Named>; 2], DataError> {
+    let find = |role, key: &Option<String>, names: &[String]| {
+        let asked = key.is_none() && !names.is_empty();
+        asked.then(|| Named::by_name(role, names, columns, origin)).transpose()
     };
-    let mut main = Block { key: key.to_owned(), columns: main, values: Vec::new(), empty: None };
-    let mut bound = bound.map(|columns| {
-        let empty = empty_cell(beside);
-        Block { key: beside.to_owned(), columns, values: Vec::new(), empty }
-    });
-    while lines.next(&origin)? {
-        for block in std::iter::once(&mut main).chain(&mut bound) {
-            block.take(&lines.record, &lines.columns, &origin)?;
-        }
-    }
-    let bound = bound.map(|bound| bound.finish(None, &origin)).transpose()?;
-    Ok((main.finish(None, &origin)?, bound))
+    let signals = find("signals", &request.signals, &request.signal_names)?;
+    let decisions = if request.want_decisions {
+        find("decisions", &request.decisions, &request.decision_names)?
+    } else {
+        None
+    };
+    Ok([signals, decisions])
 }
 
 /// Bytes of a line that no limit forbids.
@@ -320,9 +360,13 @@ impl TensorBlock {
             let columns = columns.of(key, origin)?;
             (vec![columns.len()], columns)
         };
+        Ok(Self::of(key, shape, columns))
+    }
+
+    fn of(key: &'static str, shape: Vec<usize>, columns: Vec<usize>) -> Self {
         let empty = empty_cell(key);
         let block = Block { key: key.to_owned(), columns, values: Vec::new(), empty };
-        Ok(Self { key, shape, block })
+        Self { key, shape, block }
     }
 
     fn finish(self, order: Option<&[usize]>, origin: &Origin<'_>) -> Result<Tensor, DataError> {

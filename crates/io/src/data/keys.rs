@@ -63,7 +63,7 @@ pub(super) fn choose(
         let present: Vec<_> =
             CONSTRAINTS.into_iter().filter(|name| has(name) && !taken(name)).collect();
         let (constraints, unread) =
-            if request.wants_constraints() { (present, vec![]) } else { (vec![], present) };
+            if request.wants_arrays() { (present, vec![]) } else { (vec![], present) };
         let asked = request.episodes && groups.is_none();
         let marks = ENDS.into_iter().filter(|name| asked && has(name) && !taken(name));
         let ends = marks.map(ToOwned::to_owned).collect();

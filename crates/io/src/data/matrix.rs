@@ -1,11 +1,12 @@
 //! A matrix that all samples share, in a file of its own.
 //!
 //! In: a csv file with a header, or an npy file: rows × decision_dim. Out: the matrix and, where a
-//! csv file has a column `W` (for equalities `W_eq`), its bound.
+//! csv file has a column `W` (for equalities `W_eq`), its bound, and where it has a column `limit`,
+//! what each row is called.
 
 use std::path::{Path, PathBuf};
 
-use argwhy_core::dataset::Relation;
+use argwhy_core::dataset::{Names, Relation};
 use ndarray::{Array1, Array2, Axis, Ix1, Ix2};
 
 use super::csv;
@@ -25,6 +26,10 @@ pub struct SharedMatrix {
     pub matrix: Array2<f64>,
     /// rows; infinite where there is no limit.
     pub bound: Option<Array1<f64>>,
+    /// What each row is called; empty where the file does not say.
+    pub names: Vec<String>,
+    /// The header above the matrix; empty where there is none.
+    pub columns: Vec<String>,
 }
 
 impl SharedMatrix {
@@ -39,10 +44,15 @@ impl SharedMatrix {
         meter: &Meter,
     ) -> Result<Self, DataError> {
         let (key, beside) = (relation.matrix(), relation.bound());
-        let (matrix, bound) = match format::detect(path)? {
-            Format::Csv => csv::load_table(path, b',', (key, beside), meter)?,
-            Format::Tsv => csv::load_table(path, b'\t', (key, beside), meter)?,
-            Format::Npy => (from_npy(path, key, meter)?, None),
+        let MatrixTable { matrix, bound, names, columns } = match format::detect(path)? {
+            Format::Csv => csv::load_matrix(path, b',', (key, beside), meter)?,
+            Format::Tsv => csv::load_matrix(path, b'\t', (key, beside), meter)?,
+            Format::Npy => MatrixTable {
+                matrix: from_npy(path, key, meter)?,
+                bound: None,
+                names: Vec::new(),
+                columns: Vec::new(),
+            },
             _ => {
                 return Err(DataError::Unsupported {
                     path: path.to_path_buf(),
@@ -65,8 +75,35 @@ impl SharedMatrix {
                 })
             })
             .transpose()?;
-        Ok(Self { path: path.to_path_buf(), matrix: matrix.values, bound })
+        Ok(Self { path: path.to_path_buf(), matrix: matrix.values, bound, names, columns })
     }
+
+    /// The same with its columns in the order of the decisions' names, where its header has these;
+    /// one that has none of them is taken as it stands.
+    pub fn ordered_by(mut self, decisions: &[String]) -> Result<Self, DataError> {
+        if !self.columns.iter().any(|name| decisions.contains(name)) {
+            return Ok(self);
+        }
+        match Names::places(decisions, &self.columns) {
+            Ok(order) => {
+                self.matrix = self.matrix.select(Axis(1), &order);
+                self.columns = decisions.to_vec();
+                Ok(self)
+            }
+            Err(missing) => {
+                let (path, decisions) = (self.path, decisions.to_vec());
+                Err(DataError::MatrixColumns { path, missing, decisions })
+            }
+        }
+    }
+}
+
+/// A table with a matrix in it.
+pub(super) struct MatrixTable {
+    pub matrix: super::Found,
+    pub bound: Option<super::Found>,
+    pub names: Vec<String>,
+    pub columns: Vec<String>,
 }
 
 /// rows × decision_dim, or a list of decision_dim numbers: one row.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ::zip::write::SimpleFileOptions;
 use ::zip::{CompressionMethod, ZipWriter};
-use argwhy_core::decision_set::{Prices, RowLabel};
+use argwhy_core::dataset::Names;
+use argwhy_core::decision_set::Prices;
 use ndarray::ArrayView2;
 use tempfile::NamedTempFile;
 
@@ -23,20 +24,44 @@ mod nameless;
 
 /// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
 ///
-/// `.npz` holds them under the key `decisions`, `.npy` as its array, `.csv` in the columns
-/// `decisions_0, decisions_1, …` with digits enough to read back the same numbers. On failure
-/// nothing at `path` has changed.
+/// `.npz` holds them under the key `decisions`, `.npy` as its array, `.csv` in columns of the given
+/// names (`decisions_0, decisions_1, …` where there are none) with digits enough to read back the
+/// same numbers. On failure nothing at `path` has changed.
 #[allow(clippy::needless_pass_by_value, reason = "views are passed by value, as in ndarray")]
-pub fn write_decisions(path: &Path, decisions: ArrayView2<f64>) -> Result<(), DataError> {
+pub fn write_decisions(
+    path: &Path,
+    decisions: ArrayView2<f64>,
+    names: &[String],
+) -> Result<(), DataError> {
+    write_decisions_beside(path, decisions, names, None)
+}
+
+/// As [`write_decisions`], with one more number a row under a name of its own: another array of an
+/// `.npz`, another column of a `.csv`; an `.npy` has no room for it.
+#[allow(clippy::needless_pass_by_value, reason = "views are passed by value, as in ndarray")]
+pub fn write_decisions_beside(
+    path: &Path,
+    decisions: ArrayView2<f64>,
+    names: &[String],
+    beside: Option<(&str, &[f64])>,
+) -> Result<(), DataError> {
     check_decisions_ending(path)?;
-    let encode: fn(&ArrayView2<f64>, &mut BufWriter<&File>) -> io::Result<()> =
-        match ending(path).as_deref() {
-            Some("npz") => |array, out| npz(array, out),
-            Some("npy") => |array, out| npy(array, out),
-            _ => |array, out| csv(array, out),
-        };
-    replace(path, |out| encode(&decisions, out))
-        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+    let is_npy = ending(path).as_deref() == Some("npy");
+    if beside.is_some() && is_npy {
+        let endings = ".npz or .csv (an .npy holds decisions alone)";
+        return Err(DataError::WriteEnding { path: path.to_path_buf(), endings });
+    }
+    let header = || {
+        let numbered = (0..decisions.ncols()).map(|i| format!("decisions_{i}"));
+        let own: Vec<String> = if names.is_empty() { numbered.collect() } else { names.to_vec() };
+        own.into_iter().chain(beside.map(|(name, _)| name.to_owned())).collect::<Vec<_>>()
+    };
+    replace(path, |out| match ending(path).as_deref() {
+        Some("npz") => npz(&decisions, beside, out),
+        Some("npy") => npy(&decisions, out),
+        _ => csv(&decisions, &header(), beside.map(|(_, values)| values), out),
+    })
+    .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }
 
 /// Whether [`write_decisions`] knows the path's ending.
@@ -47,16 +72,20 @@ pub fn check_decisions_ending(path: &Path) -> Result<(), DataError> {
     Err(DataError::WriteEnding { path: path.to_path_buf(), endings: ".npz, .npy or .csv" })
 }
 
-/// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, as `M[3]`
-/// or `upper[0]`) and how much (`price`).
+/// Writes prices in the format of the path's ending: who (`row`), which limit (`limit`, by its
+/// name, else as `M[3]` or `upper[0]`) and how much (`price`).
 ///
 /// `.csv` has these three columns, `.npz` these three arrays (int64, text, float64). On failure
 /// nothing at `path` has changed.
-pub fn write_prices(path: &Path, prices: &Prices) -> Result<(), DataError> {
+pub fn write_prices(path: &Path, prices: &Prices, names: &Names) -> Result<(), DataError> {
     check_prices_ending(path)?;
     let npz = ending(path).as_deref() == Some("npz");
-    replace(path, |out| if npz { prices_npz(prices, out) } else { prices_csv(prices, out) })
-        .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
+    let limits: Vec<String> = prices.limits.iter().map(|limit| limit.named(names)).collect();
+    let limits = limits.as_slice();
+    replace(path, |out| {
+        if npz { prices_npz(prices, limits, out) } else { prices_csv(prices, limits, out) }
+    })
+    .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }
 
 /// Whether [`write_prices`] knows the path's ending.
@@ -196,10 +225,19 @@ fn without_temporary_name(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), error.kind().to_string())
 }
 
-fn npz(array: &ArrayView2<f64>, out: &mut (impl Write + Seek)) -> io::Result<()> {
+fn npz(
+    array: &ArrayView2<f64>,
+    beside: Option<(&str, &[f64])>,
+    out: &mut (impl Write + Seek),
+) -> io::Result<()> {
     let mut archive = ZipWriter::new(Latch::new(out));
     archive.start_file("decisions.npy", stored(array.len() as u64 * 8))?;
     npy(array, &mut archive)?;
+    if let Some((name, values)) = beside {
+        archive.start_file(format!("{name}.npy"), stored(values.len() as u64 * 8))?;
+        npy_header("<f8", &format!("({},)", values.len()), &mut archive)?;
+        blocks(values.iter().map(|value| value.to_le_bytes()), &mut archive)?;
+    }
     archive.finish()?.into_result()
 }
 
@@ -238,10 +276,11 @@ fn blocks(pieces: impl Iterator<Item = impl AsRef<[u8]>>, out: &mut impl Write) 
     out.write_all(&block)
 }
 
-/// Characters of a limit's name at most: `M_eq[1073741823]`.
+/// Characters that a limit's name has room for at least: `M_eq[1073741823]`.
 const NAME: usize = 16;
 
-fn prices_npz(prices: &Prices, out: &mut (impl Write + Seek)) -> io::Result<()> {
+fn prices_npz(prices: &Prices, limits: &[String], out: &mut (impl Write + Seek)) -> io::Result<()> {
+    let width = limits.iter().map(|name| name.chars().count()).fold(NAME, usize::max);
     let mut archive = ZipWriter::new(Latch::new(out));
     let shape = format!("({},)", prices.len());
     let start = |archive: &mut ZipWriter<_>, name: &str, descr: &str, size: usize| {
@@ -250,34 +289,46 @@ fn prices_npz(prices: &Prices, out: &mut (impl Write + Seek)) -> io::Result<()> 
     };
     start(&mut archive, "row", "<i8", 8)?;
     blocks(prices.samples.iter().map(|row| row.to_le_bytes()), &mut archive)?;
-    start(&mut archive, "limit", "<U16", 4 * NAME)?;
-    let name = |limit: &RowLabel| {
+    start(&mut archive, "limit", &format!("<U{width}"), 4 * width)?;
+    let name = |limit: &String| {
         // NumPy's text: four bytes a character, zeros at the end.
-        let mut bytes = [0; 4 * NAME];
-        for (at, character) in limit.to_string().bytes().take(NAME).enumerate() {
-            bytes[4 * at] = character;
-        }
+        let mut bytes: Vec<u8> = limit.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        bytes.resize(4 * width, 0);
         bytes
     };
-    blocks(prices.limits.iter().map(name), &mut archive)?;
+    blocks(limits.iter().map(name), &mut archive)?;
     start(&mut archive, "price", "<f8", 8)?;
     blocks(prices.values.iter().map(|price| price.to_le_bytes()), &mut archive)?;
     archive.finish()?.into_result()
 }
 
-fn prices_csv(prices: &Prices, out: &mut impl Write) -> io::Result<()> {
+fn prices_csv(prices: &Prices, limits: &[String], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "row,limit,price")?;
-    for ((row, limit), price) in prices.samples.iter().zip(&prices.limits).zip(&prices.values) {
-        writeln!(out, "{row},{limit},{price:?}")?;
+    for ((row, limit), price) in prices.samples.iter().zip(limits).zip(&prices.values) {
+        writeln!(out, "{row},{},{price:?}", cell(limit))?;
     }
     Ok(())
 }
 
-fn csv(array: &ArrayView2<f64>, out: &mut impl Write) -> io::Result<()> {
-    let header: Vec<String> = (0..array.ncols()).map(|i| format!("decisions_{i}")).collect();
+/// A text as a cell: in quotes where it holds what ends a cell.
+fn cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}
+
+fn csv(
+    array: &ArrayView2<f64>,
+    header: &[String],
+    beside: Option<&[f64]>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let header: Vec<String> = header.iter().map(|name| cell(name)).collect();
     writeln!(out, "{}", header.join(","))?;
-    for row in array.rows() {
-        for (i, value) in row.iter().enumerate() {
+    for (at, row) in array.rows().into_iter().enumerate() {
+        let last = beside.map(|values| &values[at]);
+        for (i, value) in row.iter().chain(last).enumerate() {
             if i > 0 {
                 out.write_all(b",")?;
             }
@@ -344,14 +395,15 @@ mod tests {
     fn every_format_reports_a_full_disk() {
         let array = ndarray::Array2::<f64>::ones((20, 2));
         let mut whole = io::Cursor::new(Vec::new());
-        npz(&array.view(), &mut whole).unwrap();
+        npz(&array.view(), None, &mut whole).unwrap();
         for length in 0..whole.get_ref().len() {
             let mut room = vec![0u8; length];
-            let failure = npz(&array.view(), &mut io::Cursor::new(&mut room[..]));
+            let failure = npz(&array.view(), None, &mut io::Cursor::new(&mut room[..]));
             assert_eq!(failure.unwrap_err().kind(), io::ErrorKind::WriteZero);
             let mut room = vec![0u8; length.min(100)];
             assert!(npy(&array.view(), &mut &mut room[..]).is_err());
-            assert!(csv(&array.view(), &mut &mut room[..]).is_err());
+            let header = ["a".to_owned(), "b".to_owned()];
+            assert!(csv(&array.view(), &header, None, &mut &mut room[..]).is_err());
         }
     }
 

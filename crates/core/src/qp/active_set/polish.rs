@@ -1,8 +1,8 @@
 //! What is left to rounding once the working rows are known: taken off, and bounded.
 
-use super::ActiveSet;
+use super::{ActiveSet, NO_MULTIPLIER, VIOLATION};
 use crate::qp::Constraints;
-use crate::qp::dim::dot;
+use crate::qp::dim::{Dynamic, dot};
 
 /// Units in the last place, of a row's own terms, to which [`ActiveSet::polish`] meets it.
 const LAST_BITS: f64 = 4.0 * f64::EPSILON;
@@ -11,6 +11,9 @@ const LAST_BITS: f64 = 4.0 * f64::EPSILON;
 const NUDGES: usize = 2;
 /// Passes over all rows that it makes at most.
 const POLISHES: usize = 8;
+/// Rows it makes working rows at most, that the search took for met: beside entries of 1e5 those of
+/// 1e-5 are rounding to it.
+const LATE_ROWS: usize = 4;
 
 impl ActiveSet {
     /// Moves the solution to where every row is met to a few units in the last place of its own
@@ -18,15 +21,13 @@ impl ActiveSet {
     /// largest of them is.
     pub(crate) fn polish(&mut self, set: Constraints<'_>, low: &[f64], high: &[f64]) {
         let n = self.metric.dim();
-        if self.factor.rank() > 0 {
-            for _ in 0..NUDGES {
-                self.shares.clear();
-                for &i in &self.working {
-                    let row = set.row(i as usize, n);
-                    self.shares.push(residual(row, &self.solution, set.limits[i as usize]));
-                }
-                self.factor.nudge(&mut self.shares, &mut self.solution);
+        self.nudge(set);
+        for _ in 0..LATE_ROWS {
+            let Some(row) = self.overlooked(set) else { break };
+            if !self.enter_late(set, row) {
+                break;
             }
+            self.nudge(set);
         }
         let bounds = || low.iter().zip(high);
         let keep = |u: &mut [f64]| {
@@ -66,6 +67,57 @@ impl ActiveSet {
                 break;
             }
         }
+    }
+
+    /// Moves the solution onto its working rows.
+    fn nudge(&mut self, set: Constraints<'_>) {
+        if self.factor.rank() == 0 {
+            return;
+        }
+        for _ in 0..NUDGES {
+            self.shares.clear();
+            for &i in &self.working {
+                let row = set.row(i as usize, self.metric.dim());
+                self.shares.push(residual(row, &self.solution, set.limits[i as usize]));
+            }
+            self.factor.nudge(&mut self.shares, &mut self.solution);
+        }
+    }
+
+    /// The row exceeded most relative to its own terms, if any is by more than rounding.
+    fn overlooked(&self, set: Constraints<'_>) -> Option<usize> {
+        let (n, mut worst, mut at) = (self.metric.dim(), VIOLATION, None);
+        for (r, &limit) in set.limits.iter().enumerate().skip(set.equalities) {
+            let row = set.row(r, n);
+            let terms: f64 = row.iter().zip(&self.solution).map(|(a, u)| (a * u).abs()).sum();
+            let size = terms + limit.abs();
+            if dot(row, &self.solution) - limit <= worst * size {
+                continue;
+            }
+            let over = -residual(row, &self.solution, limit) / size;
+            let known = |rows: &[u32]| rows.contains(&(r as u32));
+            if over > worst && !known(&self.working) && !known(&self.settled) {
+                (worst, at) = (over, Some(r));
+            }
+        }
+        at
+    }
+
+    /// Makes `row` a working row after the search, and lets those go that it made pointless.
+    /// Whether it could.
+    #[cold]
+    fn enter_late(&mut self, set: Constraints<'_>, row: usize) -> bool {
+        let dim = Dynamic(self.metric.dim());
+        let before = self.clone();
+        if self.enter(dim, set, row).is_err() {
+            *self = before;
+            return false;
+        }
+        self.factor.multipliers_into(dim, &mut self.multipliers);
+        let size = self.multipliers.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+        self.release(dim, -NO_MULTIPLIER * size.max(self.factor.pull_size()));
+        self.factor.point_into(dim, &mut self.solution);
+        true
     }
 
     /// How far q(u) = uᵀΘu − 2gᵀu at the solution can be above its least value in `set`, proven

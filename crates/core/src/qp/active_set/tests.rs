@@ -113,3 +113,31 @@ fn nothing_to_decide_is_decided() {
     solver.solve(set, &[], &[0]).unwrap();
     assert_eq!((solver.solution(), solver.free_dim()), (&[][..], 0));
 }
+
+/// Entries of 1e5 beside entries of 1e-5, and a row of the small ones: what rounds the large ones
+/// is all there is to the row. Found by attack, seed 15846.
+#[test]
+fn a_row_of_small_entries_is_met_beside_large_ones() {
+    let rows = [
+        7.282_064_861_723_605e-6 / 16384.0,
+        1.553_626_091_050_145_3e-2 / 16384.0,
+        1.312_198_040_797_508_3e4 / 16384.0,
+        -1.456_412_972_344_721e-5 / 16384.0,
+        0.0,
+        -1.312_198_040_797_508_3e4 / 16384.0,
+    ];
+    let limits = [0.524_838_989_967_505_9 / 16384.0, -0.419_065_421_950_618_74 / 16384.0];
+    let set = Constraints { rows: &rows, limits: &limits, equalities: 0 };
+    let g = [88_792.664_853_270_82, 48.427_012_441_475_476, -68.285_691_400_102_8];
+    for g in [g, [g[0], g[1], 68.0], [-g[0], -g[1], -39.7], [9.2e4, -40.0, 124.7]] {
+        let mut solver = ActiveSet::new(&Metric::identity(3));
+        solver.solve(set, &g, &[]).unwrap();
+        solver.polish(set, &[f64::NEG_INFINITY; 3], &[f64::INFINITY; 3]);
+        let u = solver.solution();
+        for (row, limit) in rows.chunks(3).zip(limits) {
+            let terms: f64 = row.iter().zip(u).map(|(a, u)| (a * u).abs()).sum();
+            let over = -residual(row, u, limit) / (terms + limit.abs());
+            assert!(over <= 8.0 * f64::EPSILON, "{g:?}: {over:e} of its terms beyond {row:?}");
+        }
+    }
+}

@@ -51,6 +51,11 @@ impl Columns {
         self.names.get(column).map_or("", String::as_str)
     }
 
+    /// Whether there is a column of exactly this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+
     /// The families and single columns there are, in file order.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
@@ -141,7 +146,8 @@ impl Columns {
         Ok(([rows, width], places.into_values().collect()))
     }
 
-    fn exact(&self, name: &str, origin: &Origin<'_>) -> Result<usize, DataError> {
+    /// The column of exactly this name.
+    pub fn exact(&self, name: &str, origin: &Origin<'_>) -> Result<usize, DataError> {
         let mut places = self.names.iter().enumerate().filter(|(_, n)| *n == name);
         match (places.next(), places.next()) {
             (Some((column, _)), None) => Ok(column),

@@ -2,6 +2,7 @@
 //! regression a copy of them.
 
 use super::history::History;
+use super::tables;
 use crate::error::CliError;
 use crate::findings::charging::{Choice, KERNEL, Ridge, rmse};
 use crate::interrupt;
@@ -27,7 +28,7 @@ pub fn settings(regularization: f64) -> Result<FitSettings, CliError> {
 /// Nights as argwhy learns from them, each with its own limits.
 pub fn dataset(nights: &[Night], decisions: ArrayView2<'_, f64>) -> Result<Dataset, CliError> {
     let data = Dataset::new(charging::signals(nights), decisions.to_owned())?;
-    Ok(data.with_constraints(charging::constraints(nights)?)?)
+    Ok(data.with_constraints(charging::constraints(nights)?)?.with_names(tables::names())?)
 }
 
 /// The learned plans, within the limits of each night.

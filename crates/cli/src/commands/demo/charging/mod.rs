@@ -21,7 +21,7 @@ use crate::findings::charging::{Choice, Desired, Story, Tomorrow, Wear};
 use crate::progress::{Follow, say};
 use crate::{interrupt, pages};
 use argwhy::core::solver::{Iteration, Status};
-use argwhy::io::write_decisions;
+use argwhy::io::{write_decisions, write_prices};
 use argwhy::{Fit, Pipeline, Predictor};
 use argwhy_experts::charging;
 use history::{HELD_OUT, History};
@@ -135,9 +135,9 @@ fn tomorrow(
     let sets = predictor.sets(Some(&charging::constraints(&nights)?), nights.len())?;
     let wanted = predictor.desired(charging::signals(&nights).view())?;
     let learned = predictor.decide(wanted.view(), &sets)?;
-    write_decisions(&folder.join("decisions.csv"), learned.view())?;
+    write_decisions(&folder.join("decisions.csv"), learned.view(), &[])?;
     let prices = predictor.prices(wanted.view(), &sets)?;
-    write(&folder.join("prices.csv"), tables::prices(&prices).as_bytes())?;
+    write_prices(&folder.join("prices.csv"), &prices, &tables::names())?;
     let best = history.depot.best_plans(&nights)?;
     let plans = best.rows().into_iter().zip(learned.rows());
     Ok(history

@@ -2,7 +2,7 @@
 //! about them.
 
 use crate::findings::charging::{Column, by_hand, columns};
-use argwhy::core::decision_set::Prices;
+use argwhy::core::dataset::Names;
 use argwhy_experts::charging::{self, LIMIT_ROWS, Night, PERIODS, SIGNAL_NAMES};
 use ndarray::ArrayView2;
 use std::fmt::Write;
@@ -61,10 +61,8 @@ pub fn matrix() -> String {
     text
 }
 
-pub fn prices(prices: &Prices) -> String {
-    let mut text = "row,limit,price\n".to_owned();
-    for ((row, limit), price) in prices.samples.iter().zip(&prices.limits).zip(&prices.values) {
-        let _ = writeln!(text, "{row},{limit},{price:?}");
-    }
-    text
+/// What limits are called.
+pub fn names() -> Names {
+    let inequalities = (0..LIMIT_ROWS).map(charging::limit_name).collect();
+    Names { inequalities, ..Names::default() }
 }

@@ -1,0 +1,77 @@
+//! What is worth knowing about the limits of a fit, in the same words for every front end.
+//!
+//! Settings are marked, `{bounds}`; [`Worded`](argwhy_core::wording::Worded) spells them.
+
+use crate::pipeline::Progress;
+use crate::settings::FitSettings;
+use argwhy_core::decision_set::{Infeasible, Outside};
+
+/// What may not have been meant: no limits at all, and decisions that were outside theirs.
+/// `constrained` where limits came with the data.
+pub fn cautions(settings: &FitSettings, constrained: bool, outside: &Outside) -> Vec<String> {
+    let mut notes = Vec::new();
+    if settings.limits_unsaid(constrained) {
+        notes.push(
+            "no limits given, so decisions are unbounded (see {bounds}, {lower}, {upper})"
+                .to_owned(),
+        );
+    }
+    let count = outside.beyond;
+    if count > 0 {
+        notes.push(match settings.infeasible {
+            Infeasible::Keep => format!(
+                "{count} decisions lie outside their limits and are fitted as they are \
+                 ({{infeasible keep}})"
+            ),
+            _ => format!(
+                "{count} decisions lie outside their limits and are moved to the nearest limit \
+                 ({{infeasible clip}})"
+            ),
+        });
+    }
+    notes
+}
+
+/// Says the cautions, and what rounding did.
+pub(crate) fn tell(
+    settings: &FitSettings,
+    constrained: bool,
+    outside: &Outside,
+    progress: &mut (dyn Progress + Send),
+) {
+    for note in cautions(settings, constrained, outside) {
+        progress.on_note(&note);
+    }
+    let count = outside.rounding;
+    if count > 0 {
+        progress.on_note(&format!("{count} decisions lie outside their limits by rounding"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipping_and_keeping_are_told_apart() {
+        let outside = Outside { beyond: 3, rounding: 0 };
+        let told = |infeasible| {
+            let settings = FitSettings { infeasible, unbounded: true, ..FitSettings::default() };
+            cautions(&settings, false, &outside).concat()
+        };
+        assert!(
+            told(Infeasible::Clip).contains("3 decisions lie outside their limits and are moved")
+        );
+        assert!(told(Infeasible::Keep).contains("fitted as they are"));
+    }
+
+    #[test]
+    fn no_limits_are_said_unless_they_were_meant_or_came_with_the_data() {
+        let inside = Outside::default();
+        let default = FitSettings::default();
+        assert_eq!(cautions(&default, false, &inside).len(), 1);
+        assert!(cautions(&default, true, &inside).is_empty());
+        let meant = FitSettings { unbounded: true, ..default };
+        assert!(cautions(&meant, false, &inside).is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+//! What a model knows by name, found in data and in lines, and said where it was not.
+
+use crate::error::CliError;
+use crate::progress::say;
+use argwhy::core::dataset::Names;
+use argwhy::io::{DataRequest, Loaded};
+use argwhy::{StoredModel, sources};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The request with the names that a model knows its data by.
+pub fn by_name(request: DataRequest, stored: &StoredModel) -> DataRequest {
+    let names = &stored.model.names;
+    // A model whose limits come from named columns alone reads no other constraints.
+    let by_column = !(names.lower.is_empty() && names.upper.is_empty());
+    let said = || sources::from_stored(&stored.settings).is_ok_and(|(_, from)| from.constraints);
+    DataRequest {
+        signal_names: names.signals.clone(),
+        decision_names: names.decisions.clone(),
+        lower: names.lower.clone(),
+        upper: names.upper.clone(),
+        constraints: request.constraints && (!by_column || said()),
+        ..request
+    }
+}
+
+/// Says where data was matched by position although the model has names.
+pub fn tell(path: &Path, loaded: &Loaded, names: &Names, quiet: bool) {
+    let decisions = loaded.decisions.as_ref().map(|_| &loaded.names.decisions);
+    let roles = [
+        ("signals", Some(&loaded.names.signals), &names.signals),
+        ("decisions", decisions, &names.decisions),
+    ];
+    for (role, found, known) in roles {
+        let Some(found) = found.filter(|found| !known.is_empty() && *found != known) else {
+            continue;
+        };
+        let path = path.display();
+        if found.is_empty() {
+            say(
+                quiet,
+                format_args!(
+                    "note: `{path}` has no names of {role}; its columns are taken as {}",
+                    known.join(", ")
+                ),
+            );
+        } else {
+            let pairs: Vec<String> =
+                found.iter().zip(known).map(|(own, name)| format!("{own} as {name}")).collect();
+            say(
+                quiet,
+                format_args!("note: {role} of `{path}` are taken in order: {}", pairs.join(", ")),
+            );
+        }
+    }
+}
+
+/// What limits are called: as the data says, else as the model does.
+pub fn limits(model: &Names, data: &Names) -> Names {
+    let either = |own: &[String], other: &[String]| {
+        if own.is_empty() { other.to_vec() } else { own.to_vec() }
+    };
+    Names {
+        inequalities: either(&data.inequalities, &model.inequalities),
+        equalities: either(&data.equalities, &model.equalities),
+        ..model.clone()
+    }
+}
+
+/// A signal as a line of JSON has it: its numbers in order, or each with its name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum SignalLine {
+    InOrder(Vec<f64>),
+    Named(BTreeMap<String, f64>),
+}
+
+impl SignalLine {
+    /// Its numbers in the model's order.
+    pub fn in_order(self, names: &Names) -> Result<Vec<f64>, String> {
+        let given = match self {
+            Self::InOrder(signal) => return Ok(signal),
+            Self::Named(given) => given,
+        };
+        if names.signals.is_empty() {
+            return Err(
+                "the model has no names of signals; give \"signal\" as a list of numbers".into()
+            );
+        }
+        let list = |names: Vec<&String>| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        let missing: Vec<_> =
+            names.signals.iter().filter(|name| !given.contains_key(*name)).collect();
+        if !missing.is_empty() {
+            return Err(format!("the signal lacks {}", list(missing)));
+        }
+        let unknown: Vec<_> = given.keys().filter(|name| !names.signals.contains(name)).collect();
+        if !unknown.is_empty() {
+            let known = list(names.signals.iter().collect());
+            return Err(format!("the model has no signal {}; it has {known}", list(unknown)));
+        }
+        Ok(names.signals.iter().map(|name| given[name]).collect())
+    }
+}
+
+/// Names of columns where limits could be numbers: none of them is one.
+pub fn limit_columns(text: &str) -> Option<Vec<String>> {
+    let columns: Vec<String> = text.split(',').map(|one| one.trim().to_owned()).collect();
+    let is_name = |one: &String| !one.is_empty() && one.parse::<f64>().is_err();
+    columns.iter().all(is_name).then_some(columns)
+}
+
+/// Refuses columns of limits beside a setting that says something else.
+pub fn check_columns(lower: &[String], upper: &[String], unbounded: bool) -> Result<(), CliError> {
+    if unbounded && !(lower.is_empty() && upper.is_empty()) {
+        return Err(CliError::Usage(
+            "limits come from columns, and --unbounded says there are none; leave one of them out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
