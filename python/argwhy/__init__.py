@@ -19,6 +19,7 @@ from __future__ import annotations
 from . import datasets
 from ._argwhy import Iteration, __version__
 from .certificate import Certificate
+from .choosing import KernelInverseOptimizerCV
 from .constraints import Constraints
 from .errors import ConvergenceWarning, DataError, InternalError, LimitsWarning, ModelFileError, NotFittedError
 from .estimator import KernelInverseOptimizer
@@ -32,6 +33,7 @@ __all__ = [
     "InternalError",
     "Iteration",
     "KernelInverseOptimizer",
+    "KernelInverseOptimizerCV",
     "LimitsWarning",
     "ModelFileError",
     "NotFittedError",

@@ -11,6 +11,31 @@ __version__: str
 
 def defaults() -> Parameters: ...
 def resolved(parameters: Parameters) -> Parameters: ...
+def judge(
+    signals: FloatArray,
+    decisions: FloatArray,
+    parameters: Parameters,
+    *,
+    weights: FloatArray | None = None,
+    limits: Parameters | None = None,
+    groups: list[int] | None = None,
+    in_time: bool = False,
+    holdout: float | None = None,
+) -> dict[str, Any]: ...
+def tune(
+    signals: FloatArray,
+    decisions: FloatArray,
+    given: Parameters,
+    *,
+    weights: FloatArray | None = None,
+    limits: Parameters | None = None,
+    groups: list[int] | None = None,
+    in_time: bool = False,
+    folds: int | None = None,
+    judge: str | None = None,
+    budget: float | None = None,
+    grid: Parameters | None = None,
+) -> dict[str, Any]: ...
 
 @final
 class Iteration:

@@ -239,7 +239,7 @@ class KernelInverseOptimizer(Parametrised):
         fit = _argwhy.fit(
             signals,
             decisions,
-            {name: getattr(self, name) for name in _DEFAULT},
+            self._settings(),
             weights=weights,
             limits=as_arrays(constraints, decision_names),
             rows=_ranges(rows),
@@ -274,6 +274,45 @@ class KernelInverseOptimizer(Parametrised):
         if self.status_ != "solved" and not (self.status_ == "interrupted" and self.callback is not None):
             warnings.warn(convergence_warning(summary), stacklevel=2)
         return self
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _DEFAULT}
+
+    def judge(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike = None,
+        constraints: Any = None,
+        *,
+        groups: ArrayLike = None,
+        order: str | None = None,
+        holdout: float | None = None,
+    ) -> dict[str, Any]:
+        """How good fits with these parameters are on rows that they have not learned from.
+
+        What ``argwhy fit`` prints as its verdict and ``--json`` as "judged": "rmse", "r2" and
+        "regret", overall and by "dimensions", beside three "baselines": the "mean" decision,
+        "ridge" regression cut to the limits, and the decision in the "nearest" situation seen. Also
+        kept as ``judged_``. :meth:`fit` does not judge by itself, since searches and pipelines call
+        it many times and judge in their own way; this fits again, to a looser tolerance.
+
+        Parameters
+        ----------
+        groups:
+            One value a row: rows with the same are kept aside together.
+        order:
+            "time" keeps the last rows aside. Rows at random if neither is given.
+        holdout:
+            The share of the rows that is kept aside; the command's default if not given. Fewer than
+            500 rows are all kept aside in turn.
+        """
+        from .choosing import judge
+
+        self.judged_ = judge(
+            self, X, y, sample_weight, constraints, groups=groups, order=order, holdout=holdout
+        )
+        return self.judged_
 
     def _learned(self, model: Model) -> None:
         self._model = model

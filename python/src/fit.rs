@@ -101,7 +101,7 @@ fn named(lists: Option<BTreeMap<String, Vec<String>>>) -> Names {
 }
 
 /// What there is to learn from, and the rows to train on.
-fn dataset(
+pub fn dataset(
     [signals, decisions]: [&Bound<'_, PyAny>; 2],
     weights: Option<&Bound<'_, PyAny>>,
     limits: Option<&Bound<'_, PyDict>>,

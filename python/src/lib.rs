@@ -7,6 +7,7 @@
 //! and the result into an estimator.
 
 mod array;
+mod choosing;
 mod constraints;
 mod data;
 mod error;
@@ -24,6 +25,8 @@ use pyo3::prelude::*;
 /// The module `argwhy._argwhy`.
 #[pymodule]
 mod _argwhy {
+    #[pymodule_export]
+    use crate::choosing::{judge, tune};
     #[pymodule_export]
     use crate::data::load;
     #[pymodule_export]

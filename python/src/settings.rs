@@ -100,15 +100,7 @@ pub fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bou
 
 /// The settings that parameters describe.
 pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
-    let mut table = Table::new();
-    for (name, value) in given {
-        let name: String = name.extract()?;
-        if !value.is_none() {
-            let value = toml_value(&name, &value, 0)?;
-            table.insert(name.replace('_', "-"), value);
-        }
-    }
-    FitSettings::from_table(&table).map_err(|error| {
+    FitSettings::from_table(&table(given)?).map_err(|error| {
         let (name, known) = (python_name(&error.name), error.known.iter());
         PyValueError::new_err(if let Some(why) = &error.why {
             format!("{name}: {why}")
@@ -117,6 +109,19 @@ pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
             TableError { name, known, ..error }.to_string()
         })
     })
+}
+
+/// What is mentioned, by the names of a config file.
+pub fn table(given: &Bound<'_, PyDict>) -> PyResult<Table> {
+    let mut table = Table::new();
+    for (name, value) in given {
+        let name: String = name.extract()?;
+        if !value.is_none() {
+            let value = toml_value(&name, &value, 0)?;
+            table.insert(name.replace('_', "-"), value);
+        }
+    }
+    Ok(table)
 }
 
 fn python_name(name: &str) -> String {

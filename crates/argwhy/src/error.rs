@@ -52,6 +52,18 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
+    /// Rows cannot be kept aside as asked for.
+    #[error(fmt = judging)]
+    Judging {
+        /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
+    /// Settings cannot be chosen.
+    #[error(fmt = judging)]
+    Tuning {
+        /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
     /// A model that keeps no situations to be explained over.
     #[error(
         "the model keeps no samples (a plain model has weights instead, or none carries weight), \
@@ -70,6 +82,10 @@ pub enum Error {
 fn threads(n_threads: &usize, why: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let threads = Spelling::of(f).setting("threads");
     write!(f, "cannot start {n_threads} threads ({why}); use a smaller {threads}")
+}
+
+fn judging(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&Spelling::of(f).text(what))
 }
 
 fn machine(needed: &str, reachable: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

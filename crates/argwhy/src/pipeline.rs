@@ -85,6 +85,11 @@ impl Pipeline {
         self
     }
 
+    /// The same by other settings.
+    pub(crate) fn with_settings(&self, settings: FitSettings) -> Result<Self, Error> {
+        Ok(Self { backend: self.backend.clone(), ..Self::new(settings)? })
+    }
+
     /// What it fits by.
     pub fn settings(&self) -> &FitSettings {
         &self.settings
@@ -201,7 +206,7 @@ impl Pipeline {
         })
     }
 
-    fn with_threads<T: Send>(
+    pub(crate) fn with_threads<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send,
     ) -> Result<T, Error> {

@@ -3,11 +3,15 @@
 
 use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
+use argwhy::judging::HOLDOUT;
 use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers};
+use argwhy::tuning::{Judge, N_PARTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 /// Recover the objective behind an expert's decisions, with a proof of optimality, and decide like
 /// the expert.
@@ -22,6 +26,8 @@ pub struct Cli {
 pub enum Command {
     /// Learn a model from signals and decisions
     Fit(Box<FitArgs>),
+    /// Choose the settings of a fit by rows kept aside
+    Tune(Box<TuneArgs>),
     /// Decide on new signals
     Predict(PredictArgs),
     /// Compare a model's decisions with an expert's
@@ -73,6 +79,94 @@ pub struct FitArgs {
     pub outputs: OutputOptions,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy tune days.csv --signals price,load --decisions power --lower 0 --upper 40
+  argwhy tune hopper.hdf5 --rows 0:5000 --bounds=-1,1 --judge regret --budget 10min -o hopper-tune
+  argwhy fit hopper.hdf5 --config hopper-tune/best.toml -o hopper.argwhy
+
+What is given is not searched: with --kernel rbf only gamma, features, trend and -k are chosen.
+Exit status: 0 done, 1 stopped early with the best so far (see --resume), 2 error.")]
+pub struct TuneArgs {
+    /// Signals and decisions: npz, npy, csv, tsv, hdf5 (D4RL, Minari) or a folder of them
+    pub data: PathBuf,
+    /// Folder for best.toml (for `fit --config`), trials.jsonl and report.html
+    #[arg(short, long, value_name = "FOLDER", default_value = "argwhy-tune")]
+    pub output: PathBuf,
+    /// Options from a config file of `fit`, as far as they are about data and settings; the command
+    /// line wins
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    /// What the settings are compared by: error (how far decisions are from the expert's) or regret
+    /// (the suboptimality loss that inverse optimization minimises). Both are shown
+    #[arg(long, value_name = "BY", value_enum, default_value_t)]
+    pub judge: JudgeBy,
+    /// Time there is, as in 90s, 5min or 1h; the best so far is kept when it ends
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    pub budget: Span,
+    /// Parts that the rows are divided into, each kept aside once
+    #[arg(long, value_name = "N", default_value_t = N_PARTS)]
+    pub folds: usize,
+    /// Search these instead: a TOML file of lists, as in `kernel = ["rbf", "laplace"]`
+    #[arg(long, value_name = "GRID.toml")]
+    pub grid: Option<PathBuf>,
+    /// Go on with the search that was stopped in this folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Print one JSON object with the best settings and every trial on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub source: SourceOptions,
+    #[command(flatten)]
+    pub settings: SettingFlags,
+}
+
+/// What settings are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum JudgeBy {
+    /// How far decisions are from the expert's
+    #[default]
+    Error,
+    /// The suboptimality loss
+    Regret,
+}
+
+impl From<JudgeBy> for Judge {
+    fn from(by: JudgeBy) -> Self {
+        match by {
+            JudgeBy::Error => Self::Error,
+            JudgeBy::Regret => Self::Regret,
+        }
+    }
+}
+
+/// A length of time as people write it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span(pub Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match &text[digits.len()..] {
+            "" | "s" | "sec" => Some(1.0),
+            "min" | "m" => Some(60.0),
+            "h" => Some(3600.0),
+            _ => None,
+        };
+        let seconds = unit.zip(digits.trim().parse::<f64>().ok()).map(|(unit, n)| unit * n);
+        let span = seconds.filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
+        span.map(Self).ok_or_else(|| "expected a time such as 90s, 5min or 1h".to_owned())
+    }
+}
+
 /// What `fit` learns from; on the command line or in a config file.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -119,6 +213,14 @@ pub struct SourceOptions {
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(with = "path_text")]
     pub matrix_eq: Option<PathBuf>,
+    /// Where rows are kept aside, keep whole groups aside: those with the same value under this key
+    /// (csv: in these columns, text too). By whole episodes if not given and the data has any
+    /// (terminals, timeouts, Minari), else at random
+    #[arg(long, value_name = "KEY", help_heading = "Data")]
+    pub groups: Option<String>,
+    /// Rows stand in the order of time: the last ones are kept aside
+    #[arg(long, value_name = "ORDER", help_heading = "Data")]
+    pub order: Option<RowOrder>,
     /// What `--lower` names where it has no numbers.
     #[arg(skip)]
     #[serde(skip)]
@@ -127,6 +229,23 @@ pub struct SourceOptions {
     #[arg(skip)]
     #[serde(skip)]
     pub upper_columns: Vec<String>,
+}
+
+/// The default stands where the share does.
+fn holdout_help() -> String {
+    format!(
+        "Share of the rows that is kept aside to judge a second, looser fit on: error, R² and \
+         regret beside three baselines. 0 for no verdict. The model that is saved learns from all \
+         rows [default: {HOLDOUT}]"
+    )
+}
+
+/// What the order of rows means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowOrder {
+    /// Later rows are later in time
+    Time,
 }
 
 /// What `fit` leaves behind; on the command line or in a config file.
@@ -143,6 +262,14 @@ pub struct OutputOptions {
         help_heading = "Problem and solver"
     )]
     pub path: Option<Numbers>,
+    /// Choose kernel, gamma, features, trend and -k first, where they are not given, as `argwhy
+    /// tune` does, and learn with those
+    #[arg(long, conflicts_with = "path", help_heading = "Problem and solver")]
+    pub tune: bool,
+    /// Share of the rows that is kept aside to judge a second, looser fit on: error, R² and regret
+    /// beside three baselines. 0 for no verdict. The model that is saved learns from all rows
+    #[arg(long, value_name = "SHARE", help_heading = "Output", help = holdout_help())]
+    pub holdout: Option<f64>,
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,

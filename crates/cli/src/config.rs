@@ -1,9 +1,10 @@
 //! What the words mean: command line over config file over defaults, all of them tables.
 
-use crate::args::{FitArgs, OutputOptions, SourceOptions};
+use crate::args::{FitArgs, OutputOptions, RowOrder, SourceOptions, TuneArgs};
 use crate::commands::names::limit_columns;
 use crate::error::CliError;
 use argwhy::core::wording::Spelling;
+use argwhy::io::DataRequest;
 use argwhy::settings::{SolverKind, Table, TableError, Value, merge, read_table};
 use argwhy::{DataSources, FitSettings};
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub struct Options {
     pub settings: FitSettings,
     pub source: SourceOptions,
     pub outputs: OutputOptions,
+    /// The settings that somebody mentioned.
+    pub given: Table,
     /// What was left out of the config file, and why.
     pub notes: Vec<String>,
 }
@@ -45,6 +48,57 @@ pub fn options(args: &FitArgs) -> Result<Options, CliError> {
     check_solver(&line, &options.settings)?;
     options.settings.validate()?;
     Ok(options)
+}
+
+/// Everything `tune` was told.
+pub struct ToldToTune {
+    pub options: Options,
+    /// Settings and what is about data, as a config file of `fit` says it.
+    pub said: Table,
+}
+
+/// The same for `tune`, which leaves outputs to `fit`.
+pub fn for_tuning(args: &TuneArgs) -> Result<ToldToTune, CliError> {
+    let mut line = table(&args.source)?;
+    line.retain(|_, value| *value != Value::Boolean(false));
+    line.extend(args.settings.0.clone());
+    let mut file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    let outputs = Names::all()?.outputs;
+    file.retain(|name, _| !outputs.iter().any(|output| output == name));
+    let (said, _) = merge(file.clone(), &line);
+    let options = merged(&line, file)?;
+    check_solver(&line, &options.settings)?;
+    options.settings.validate()?;
+    Ok(ToldToTune { options, said })
+}
+
+/// What to load.
+pub fn request(source: &SourceOptions) -> DataRequest {
+    DataRequest {
+        signals: source.signals.clone(),
+        decisions: source.decisions.clone(),
+        constraints: source.constraints,
+        matrix: source.matrix.clone(),
+        matrix_eq: source.matrix_eq.clone(),
+        weights: source.weights.clone(),
+        groups: source.groups.clone(),
+        lower: source.lower_columns.clone(),
+        upper: source.upper_columns.clone(),
+        ..DataRequest::default()
+    }
+}
+
+/// Whether rows stand in the order of time.
+pub fn in_time(source: &SourceOptions) -> Result<bool, CliError> {
+    let in_time = source.order == Some(RowOrder::Time);
+    if in_time && source.groups.is_some() {
+        return Err(CliError::Usage(
+            "--groups keeps whole groups aside and --order time what is near in time; leave one \
+             of them out"
+                .to_owned(),
+        ));
+    }
+    Ok(in_time)
 }
 
 /// What the command line mentions.
@@ -79,8 +133,10 @@ fn merged(line: &Table, mut file: Table) -> Result<Options, CliError> {
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     let wrong = |e: TableError| CliError::Usage(e.to_string());
+    let given = part(&names.settings);
     Ok(Options {
-        settings: FitSettings::from_table(&part(&names.settings)).map_err(wrong)?,
+        settings: FitSettings::from_table(&given).map_err(wrong)?,
+        given,
         source: SourceOptions {
             lower_columns,
             upper_columns,
@@ -271,7 +327,8 @@ mod tests {
     #[test]
     fn every_other_option_can_stand_in_the_config_file() {
         let words = "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m \
-                     --matrix-eq=e --path=1,2 --json --trace=t --report=r --quiet";
+                     --matrix-eq=e --groups=g --order=time --holdout=0.2 \
+                     --path=1,2 --json --trace=t --report=r --quiet";
         let by_flag = told(words, "");
         let text: String =
             line(&args(&words.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()))
@@ -281,7 +338,9 @@ mod tests {
         assert_eq!((&by_flag.source, &by_flag.outputs), (&by_file.source, &by_file.outputs));
         let names = Names::all().unwrap();
         let said: Table = text.parse().unwrap();
-        assert_eq!(said.len(), names.source.len() + names.outputs.len());
+        // Settings are chosen for one regularization or fitted for several.
+        assert_eq!(said.len() + 1, names.source.len() + names.outputs.len());
+        assert!(told("--tune", "").outputs.tune && told("", "tune = true").outputs.tune);
     }
 
     #[test]

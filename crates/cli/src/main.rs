@@ -8,6 +8,7 @@ mod error;
 mod findings;
 mod flags;
 mod interrupt;
+mod judged;
 mod pages;
 mod prices;
 mod progress;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),
+        Command::Tune(args) => commands::tune::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

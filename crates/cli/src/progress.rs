@@ -124,12 +124,47 @@ impl Progress for Follow {
         for note in &self.notes {
             say(self.quiet, format_args!("note: {note}"));
         }
-        if !self.quiet && io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let bar = ProgressBar::new_spinner().with_style(style).with_message("preparing");
-            bar.enable_steady_tick(Duration::from_millis(120));
-            self.bar = Some(bar);
+        self.bar = moving_line(self.quiet, "preparing");
+    }
+}
+
+/// One line that moves, where somebody is looking.
+pub fn moving_line(quiet: bool, message: &'static str) -> Option<ProgressBar> {
+    (!quiet && io::stderr().is_terminal()).then(|| {
+        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    })
+}
+
+/// Follows fits that nobody asked for by themselves: a line that moves, and Ctrl-C.
+pub struct Aside(Option<ProgressBar>);
+
+impl Aside {
+    /// `message` says what they are for.
+    pub fn new(quiet: bool, message: &'static str) -> Self {
+        Self(moving_line(quiet, message))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
         }
     }
 }
+
+impl Observer for Aside {
+    fn on_iteration(&mut self, _: &Iteration) -> ControlFlow<()> {
+        self.poll()
+    }
+
+    fn poll(&mut self) -> ControlFlow<()> {
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Progress for Aside {}

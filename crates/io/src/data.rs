@@ -11,6 +11,7 @@ mod csv;
 mod dtype;
 mod folder;
 mod format;
+mod groups;
 mod hdf5;
 mod kept;
 mod keys;
@@ -37,6 +38,7 @@ use kept::Kept;
 use origin::Origin;
 
 pub use format::data_endings;
+pub use groups::{GroupKind, Groups};
 pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
 pub use survey::Survey;
@@ -69,6 +71,11 @@ pub struct DataRequest {
     /// Key of the samples' weights; none are loaded if there is none. Beside an npy file, the path
     /// of another one.
     pub weights: Option<String>,
+    /// Key of what makes rows belong together; in csv files the cells may be text. Beside an npy
+    /// file, the path of another one.
+    pub groups: Option<String>,
+    /// Whether to find the episodes of the rows, where the file has any and `groups` is not given.
+    pub episodes: bool,
     /// What the signals are called, where a model says so: columns of these names, in this order,
     /// where the data has names. Data without is taken as it stands.
     pub signal_names: Vec<String>,
@@ -118,6 +125,8 @@ impl Default for DataRequest {
             matrix: None,
             matrix_eq: None,
             weights: None,
+            groups: None,
+            episodes: false,
             signal_names: Vec::new(),
             decision_names: Vec::new(),
             lower: Vec::new(),
@@ -141,6 +150,8 @@ pub struct Loaded {
     pub constraints: Option<Constraints>,
     /// One weight a sample; `None` when not wanted.
     pub weights: Option<Vec<f64>>,
+    /// Which rows belong together; `None` when not wanted, or when the file has no episodes.
+    pub groups: Option<Groups>,
     /// The key the signals were found under.
     pub signals_key: String,
     /// The key (for npy, the path) the decisions were found under.
@@ -241,12 +252,20 @@ fn assemble(
     arrays: Arrays,
     meter: &Meter,
 ) -> Result<Loaded, DataError> {
-    let Arrays { signals, decisions, weights, tensors, kept, keys, unread, mut names } = arrays;
+    let Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, mut names } =
+        arrays;
     let places = kept.places();
     let place = |row: usize| places.as_ref().map_or(row, |places| places[row]);
     signals.check(place)?;
     decisions.as_ref().map(|decisions| decisions.check(place)).transpose()?;
     let weights = weights.map(|(found, of)| weights_of(path, found, of, &kept)).transpose()?;
+    let groups = groups.map(|(groups, of)| match &places {
+        Some(places) if of == RowsOf::File => {
+            let of_rows = places.iter().map(|&row| groups.of_rows[row]).collect();
+            Groups { of_rows, ..groups }
+        }
+        _ => groups,
+    });
     let constraints = if request.wants_constraints() {
         let decision_dim = decisions.as_ref().map(|found| found.values.ncols());
         let sizes = (&kept, decision_dim.or(request.decision_dim));
@@ -261,6 +280,7 @@ fn assemble(
         decisions,
         constraints,
         weights,
+        groups,
         signals_key: signals.key,
         decisions_key,
         unread,

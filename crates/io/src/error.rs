@@ -91,7 +91,7 @@ pub enum DataError {
     KeyMissing {
         /// The file.
         path: PathBuf,
-        /// `signals`, `decisions` or `weights`.
+        /// `signals`, `decisions`, `weights` or `groups`.
         role: &'static str,
         /// The key asked for.
         key: String,
@@ -272,6 +272,21 @@ pub enum DataError {
         decisions_key: String,
         /// The decisions' rows.
         decisions_rows: usize,
+    },
+    /// Groups of another number of rows.
+    #[error(
+        "`{key}` in `{}` has shape {}; groups need one value for each of {n_rows} rows",
+        path.display(), shaped(shape)
+    )]
+    GroupCount {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        key: String,
+        /// The shape found.
+        shape: Vec<u64>,
+        /// Rows of the file.
+        n_rows: usize,
     },
     /// NaN or infinity among the values.
     #[error(

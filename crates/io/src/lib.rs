@@ -13,9 +13,9 @@ pub mod model;
 
 pub use budget::Budget;
 pub use data::{
-    DataRequest, Loaded, RowRanges, SharedMatrix, Survey, check_decisions_ending,
-    check_prices_ending, check_regular, check_writable, data_endings, load, load_if,
-    write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
+    DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
+    check_decisions_ending, check_prices_ending, check_regular, check_writable, data_endings, load,
+    load_if, write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
 };
 pub use error::DataError;
 pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};

@@ -8,6 +8,7 @@ mod files;
 mod budget;
 mod constraints;
 mod formats;
+mod groups;
 mod hostile;
 mod model_file;
 mod names;

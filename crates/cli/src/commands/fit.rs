@@ -1,19 +1,22 @@
 //! `argwhy fit`: data → model, with its certificate.
 
 mod path;
+mod tune;
 
 use super::names::check_columns;
 use super::targets::check_targets;
 use super::{listed, print_json, resolve};
-use crate::args::FitArgs;
+use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
-use crate::progress::{Follow, say};
+use crate::judged::{self, Judged};
+use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages};
 use argwhy::core::solver::Status;
-use argwhy::io::{DataRequest, write_whole};
-use argwhy::{DataSources, Dataset, Fit, Pipeline};
+use argwhy::io::{DataRequest, Groups, write_whole};
+use argwhy::judging::{Division, HOLDOUT};
+use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Verdict};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +83,7 @@ impl FitResult {
 
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
-    let Options { settings, source, outputs, notes } = &options;
+    let Options { settings, source, outputs, notes, given } = &options;
     // Found out now, not after hours of work.
     let file =
         |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
@@ -103,20 +106,12 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         outputs.trace.as_deref().as_slice(),
     )?;
     interrupt::listen();
-    let request = DataRequest {
-        signals: source.signals.clone(),
-        decisions: source.decisions.clone(),
-        constraints: source.constraints,
-        matrix: source.matrix.clone(),
-        matrix_eq: source.matrix_eq.clone(),
-        weights: source.weights.clone(),
-        lower: source.lower_columns.clone(),
-        upper: source.upper_columns.clone(),
-        ..DataRequest::default()
-    };
+    let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
+    let request = DataRequest { episodes, ..config::request(source) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
     let pipeline = Pipeline::new(settings.clone())?;
     let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
+    let judging = judging(&options, loaded.groups)?;
     let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
@@ -144,6 +139,12 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         let end = path::tell(&fitted?, outputs.quiet, outputs.json)?;
         return traced.map(|()| end);
     }
+    let pipeline = if outputs.tune {
+        let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
+        Pipeline::new(chosen)?
+    } else {
+        pipeline
+    };
     let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
     let fit = with_sources(fitted?, &sources);
@@ -151,19 +152,58 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if !kept {
         fit.save(&args.output)?;
     }
+    summarise(&fit, (&args.output, kept), outputs.quiet);
+    let mut aside = Aside::new(outputs.quiet, "judging it on rows kept aside");
+    let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
+    drop(aside);
+    if judges(outputs) {
+        tell(&fit, &verdict, outputs.quiet);
+    }
     if let Some(path) = &outputs.report {
-        let page =
-            pages::fit::page(&fit, &data, &follow.history, &args.data.display().to_string())?;
+        let source = args.data.display().to_string();
+        let page = pages::fit::page((&fit, &verdict), &data, &follow.history, &source)?;
         write_whole(path, page.as_bytes())
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
     }
-    summarise(&fit, (&args.output, kept), outputs.quiet);
     if outputs.json {
         let result = FitResult::new(&fit, &args.output);
-        print_json(&if kept { result.unwritten() } else { result })?;
+        let result = if kept { result.unwritten() } else { result };
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict) })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// What `fit --json` prints of a fit that was judged.
+#[derive(Serialize)]
+struct WithVerdict<'a> {
+    #[serde(flatten)]
+    result: FitResult,
+    #[serde(flatten)]
+    verdict: Judged<'a>,
+}
+
+fn judges(outputs: &OutputOptions) -> bool {
+    outputs.holdout.unwrap_or(HOLDOUT) > 0.0
+}
+
+/// How the fit is to be judged, refused before it starts where it cannot be.
+fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliError> {
+    let in_time = config::in_time(&options.source)?;
+    let divides = judges(&options.outputs) || options.outputs.tune;
+    let division = if divides { Division::of(groups, in_time)? } else { Division::Rows };
+    let holdout = options.outputs.holdout.unwrap_or(HOLDOUT);
+    let judging = Judging { division, holdout };
+    judging.validate()?;
+    Ok(judging)
+}
+
+/// The verdict on stderr.
+fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
+    for line in verdict.judgement().map(judged::table).unwrap_or_default() {
+        say(quiet, format_args!("{line}"));
+    }
+    say(quiet, format_args!("verdict: {}", judged::told(fit.outcome.status, verdict).sentence));
 }
 
 /// The fit with where its data came from, as far as only the loader knows.
@@ -204,7 +244,8 @@ fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
         say(
             quiet,
             format_args!(
-                "every decision, seen or not, is within {bound:.1e} of the exact optimum's"
+                "solver error: every decision, seen or not, is within {bound:.1e} of what the \
+                 exact minimiser would decide (not a distance from the expert)"
             ),
         );
     }
@@ -212,7 +253,10 @@ fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
         let largest = theta.theta_uu.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         say(
             quiet,
-            format_args!("theta_uu is learned to within {bound:.1e} (largest entry {largest:.3})"),
+            format_args!(
+                "solver error: theta_uu is within {bound:.1e} of the exact minimiser's (largest \
+                 entry {largest:.3}; not a distance from the expert's)"
+            ),
         );
         if bound > 0.1 * largest {
             say(

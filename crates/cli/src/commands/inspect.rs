@@ -163,7 +163,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             line(if i == 0 { "theta_uu" } else { "" }, &entries.join(" "));
         }
         let bound = model.theta_bound().unwrap_or(0.0);
-        line("", &format!("learned to within {bound:.1e}"));
+        line("", &format!("learned to within {bound:.1e} of the exact minimiser's"));
     }
     let limits = model.set.limits();
     for j in 0..dim {

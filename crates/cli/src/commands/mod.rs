@@ -15,6 +15,7 @@ pub mod predict;
 pub mod schema;
 mod strange;
 pub mod targets;
+pub mod tune;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;

@@ -102,14 +102,17 @@ fn kind(name: &str) -> Option<Kind> {
         "init" => Kind::Words(&["zero", "expert", "warm-up", "paper-warm-up"]),
         "precision" => Kind::Words(&["f32", "f64"]),
         "operator" => Kind::Words(&["auto", "stored", "compact", "tiled"]),
-        "clip" | "offset" | "regularization" | "tol" | "time-limit" => Kind::Number,
+        "clip" | "offset" | "regularization" | "tol" | "time-limit" | "holdout" => Kind::Number,
+        "order" => Kind::Words(&["time"]),
         "degree" | "max-iterations" | "warm-up" | "threads" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
-        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" => Kind::Switch,
-        "kernel" | "signals" | "decisions" | "rows" | "weights" | "matrix" | "matrix-eq"
-        | "trace" | "report" => Kind::Text,
+        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune" => {
+            Kind::Switch
+        }
+        "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
+        | "matrix-eq" | "trace" | "report" => Kind::Text,
         _ => return tried(name),
     })
 }

@@ -4,6 +4,7 @@
 pub mod ablation;
 pub mod charging;
 pub mod quadrotor;
+pub mod tuning;
 
 /// Zero where there is nothing.
 pub fn mean(values: &[f64]) -> f64 {

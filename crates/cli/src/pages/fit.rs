@@ -1,15 +1,15 @@
 //! The report of `argwhy fit --report`.
 
-use super::{sections, why};
+use super::{judged, sections, why};
 use crate::error::CliError;
 use argwhy::core::solver::Iteration;
 use argwhy::explain::{Explainer, Situations};
-use argwhy::{Dataset, Fit, Predictor};
+use argwhy::{Dataset, Fit, Predictor, Verdict};
 use ndarray::Axis;
 
 /// One page about one fit.
 pub fn page(
-    fit: &Fit,
+    (fit, verdict): (&Fit, &Verdict),
     data: &Dataset,
     history: &[Iteration],
     source: &str,
@@ -38,11 +38,13 @@ pub fn page(
             decisions.table(sections::limits(&fit.model, observed.view()))
         };
         // Why first, verdict second, proof third.
-        let mut page = sections::header("Inverse optimization fit", source, fit);
+        let header = sections::header("Inverse optimization fit", source, fit);
+        let mut page = judged::opening(header, fit, verdict);
         for section in why::sections(&explanation)? {
             page = page.section(section);
         }
-        page.section(sections::convergence(history, fit)?)
+        page.section(judged::section(verdict)?)
+            .section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)
             .section(sections::prices(fit)?)

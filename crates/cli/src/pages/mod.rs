@@ -4,6 +4,8 @@
 pub mod ablate;
 pub mod charging;
 pub mod fit;
+mod judged;
 pub mod quadrotor;
 mod sections;
+pub mod tune;
 pub mod why;

@@ -137,7 +137,8 @@ pub fn certificate(fit: &Fit) -> Section {
     if let Some(bound) = fit.model.prediction_bound() {
         section = section.text(format!(
             "Consequence: every decision of this model, on signals seen or not, is within \
-             {bound:.1e} of what the exact optimum would decide."
+             {bound:.1e} of what the exact minimiser of the same problem would decide. That bounds \
+             the solver's error, not the distance from the expert."
         ));
     }
     section.table(table)

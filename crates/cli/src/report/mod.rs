@@ -15,12 +15,14 @@ mod bars;
 mod canvas;
 mod chart;
 mod effect;
+mod landscape;
 mod page;
 
 pub use axis::number;
 pub use bars::{BarChart, Histogram};
 pub use chart::{LineChart, PathChart, ScatterChart, Series};
 pub use effect::{EffectChart, HeatMap};
+pub use landscape::{RangeChart, SquareMap};
 pub use page::{Details, Figure, Page, Section, Table, Tone};
 
 /// Why a report could not be made.

@@ -97,6 +97,10 @@ fn inspect_repeats_the_result_and_adds_what_is_inside() {
     assert_eq!(ran.stderr, "");
     is_a_result(&inspected);
     for (name, value) in fitted.as_object().unwrap() {
+        // A verdict is about rows, not about what is inside.
+        if name == "judged" || name == "not_judged" {
+            continue;
+        }
         assert_eq!(&inspected[name], value, "{name}");
     }
     assert_eq!(inspected["theta_uu"], json!([[1.0, 0.0], [0.0, 1.0]]));

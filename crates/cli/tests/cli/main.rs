@@ -15,6 +15,7 @@ mod explain;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod judged;
 mod names;
 #[cfg(unix)]
 mod outputs;
@@ -24,3 +25,4 @@ mod primal;
 mod refusals;
 mod sso;
 mod theta;
+mod tune;

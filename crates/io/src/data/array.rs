@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use argwhy_core::dataset::Names;
 use ndarray::{Array2, ArrayD, IxDyn};
 
+use super::groups::{Belonging, Groups};
 use super::kept::Kept;
 use super::keys::Keys;
 use super::origin::Origin;
@@ -61,6 +62,7 @@ pub(super) struct Arrays {
     pub decisions: Option<Found>,
     /// Of all rows of the file, or of those kept alone.
     pub weights: Option<(Found, RowsOf)>,
+    pub groups: Option<(Groups, RowsOf)>,
     pub tensors: Vec<Tensor>,
     /// The rows of the file that signals, decisions and the tensors' own rows are.
     pub kept: Kept,
@@ -158,6 +160,7 @@ pub(super) struct Listing<'a> {
     pub signals: Opened<'a>,
     pub decisions: Option<Opened<'a>>,
     pub weights: Option<Opened<'a>>,
+    pub groups: Option<Belonging<'a>>,
     pub tensors: Vec<(&'static str, Opened<'a>)>,
     pub keys: Vec<String>,
     pub unread: Vec<&'static str>,
@@ -175,11 +178,18 @@ impl<'a> Listing<'a> {
         let signals = open(chosen.signals)?;
         let decisions = chosen.decisions.map(&open).transpose()?;
         let weights = chosen.weights.map(&open).transpose()?;
+        let groups = if let Some(key) = chosen.groups {
+            Some(Belonging::Column(open(key)?))
+        } else {
+            let ends: Vec<_> = chosen.ends.into_iter().filter_map(|key| open(key).ok()).collect();
+            (!ends.is_empty()).then_some(Belonging::Ends(ends))
+        };
         let mut tensors = Vec::new();
         for key in chosen.constraints {
             tensors.push((key, open_tensor(key)?));
         }
-        Ok(Self { origin, signals, decisions, weights, tensors, keys, unread: chosen.unread })
+        let unread = chosen.unread;
+        Ok(Self { origin, signals, decisions, weights, groups, tensors, keys, unread })
     }
 
     /// What the shapes say. Fails where signals and decisions do not pair up.
@@ -208,8 +218,13 @@ impl<'a> Listing<'a> {
         }
         let (keys, unread) = (self.keys, self.unread);
         let weights = weights.map(|found| (found, RowsOf::File));
+        let groups = match &self.groups {
+            Some(groups) => groups.read(kept.n_rows(), origin)?,
+            None => None,
+        };
+        let groups = groups.map(|found| (found, RowsOf::File));
         let names = Names::default();
-        Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread, names })
+        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, names })
     }
 
     fn kept(&self, rows: Option<&RowRanges>) -> Result<Kept, DataError> {

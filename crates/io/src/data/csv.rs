@@ -24,9 +24,11 @@ use super::origin::Origin;
 use super::rows::RowRanges;
 use super::survey::Survey;
 use crate::error::DataError;
+use belonging::Belonging;
 use columns::Columns;
 use named::Named;
 
+mod belonging;
 mod columns;
 mod line;
 mod matrix;
@@ -41,6 +43,7 @@ pub(super) struct Table<'a> {
     /// The columns of the signals, then of decisions and weights where they are wanted.
     blocks: Vec<Block>,
     tensors: Vec<TensorBlock>,
+    groups: Option<Belonging>,
     has_decisions: bool,
     has_weights: bool,
     n_lines: usize,
@@ -78,6 +81,7 @@ impl<'a> Table<'a> {
         };
         let chosen = keys::choose(origin.path, &keys, &asked, |key| own(key) || has(key))?;
         let (has_decisions, has_weights) = (chosen.decisions.is_some(), chosen.weights.is_some());
+        let groups = Belonging::new(&chosen, columns, &origin)?;
         let [signals, decisions] = named;
         let roles = [
             ("signals", Some(chosen.signals), signals, &request.signal_names),
@@ -129,6 +133,7 @@ impl<'a> Table<'a> {
             lines,
             blocks,
             tensors,
+            groups,
             has_decisions,
             has_weights,
             n_lines,
@@ -177,9 +182,16 @@ impl<'a> Table<'a> {
         for block in &mut blocks {
             block.reserve(expected, origin)?;
         }
+        if let Some(groups) = &mut self.groups {
+            groups.reserve(expected, origin)?;
+        }
         let mut n_rows = 0;
         while self.lines.next(origin)? {
-            if rows.is_none_or(|rows| rows.contains(n_rows)) {
+            let is_kept = rows.is_none_or(|rows| rows.contains(n_rows));
+            if let Some(groups) = &mut self.groups {
+                groups.take(&self.lines.record, is_kept);
+            }
+            if is_kept {
                 for block in &mut blocks {
                     block.take(&self.lines.record, &self.lines.columns, origin)?;
                 }
@@ -202,7 +214,9 @@ impl<'a> Table<'a> {
         let weights = if self.has_weights { found.next() } else { None };
         let weights = weights.map(|found| (found, RowsOf::Kept));
         let (keys, unread, names) = (self.keys, self.unread, self.names);
-        Ok(Arrays { signals, decisions, weights, tensors, kept, keys, unread, names })
+        let groups = self.groups.and_then(|groups| groups.finish(order.as_deref()));
+        let groups = groups.map(|found| (found, RowsOf::Kept));
+        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, names })
     }
 }
 

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use super::DataRequest;
+use super::groups::ENDS;
 use crate::error::DataError;
 
 /// The chosen keys.
@@ -15,6 +16,9 @@ pub(super) struct Keys {
     pub signals: String,
     pub decisions: Option<String>,
     pub weights: Option<String>,
+    pub groups: Option<String>,
+    /// Marks of the last rows of episodes, where those are asked for.
+    pub ends: Vec<String>,
     /// Constraints that are there and asked for.
     pub constraints: Vec<&'static str>,
     /// Constraints that are there and not asked for.
@@ -49,6 +53,7 @@ pub(super) fn choose(
 
     let signals = named("signals", &request.signals)?;
     let weights = named("weights", &request.weights)?;
+    let groups = named("groups", &request.groups)?;
     let finish = |signals: String, decisions: Option<String>| {
         // A column may be called `lower` and be a signal.
         let taken = |name: &str| {
@@ -59,7 +64,11 @@ pub(super) fn choose(
             CONSTRAINTS.into_iter().filter(|name| has(name) && !taken(name)).collect();
         let (constraints, unread) =
             if request.wants_arrays() { (present, vec![]) } else { (vec![], present) };
-        Keys { signals, decisions, weights: weights.clone(), constraints, unread }
+        let asked = request.episodes && groups.is_none();
+        let marks = ENDS.into_iter().filter(|name| asked && has(name) && !taken(name));
+        let ends = marks.map(ToOwned::to_owned).collect();
+        let (weights, groups) = (weights.clone(), groups.clone());
+        Keys { signals, decisions, weights, groups, ends, constraints, unread }
     };
     if !request.want_decisions {
         let signals = signals.map_or_else(|| among(SIGNALS, SIGNALS_ONLY), Ok)?;

@@ -11,6 +11,7 @@ use super::DataRequest;
 use super::array::{Listing, Opened, Stored};
 use super::dtype::Dtype;
 use super::format::unreadable;
+use super::groups::Belonging;
 use super::kept::Kept;
 use super::origin::Origin;
 use super::sink::Sink;
@@ -66,11 +67,13 @@ pub(super) fn open<'a>(
         (Some(decisions), true) => Some(beside("decisions", decisions)?),
         (None, true) => return Err(DataError::NoDecisions { path: path.to_path_buf() }),
     };
+    let groups = request.groups.as_deref().map(|g| beside("groups", g)).transpose()?;
     Ok(Listing {
         origin,
         signals: open_array(origin, "signals")?,
         decisions,
         weights: request.weights.as_deref().map(|w| beside("weights", w)).transpose()?,
+        groups: groups.map(Belonging::Column),
         tensors: Vec::new(),
         keys: vec!["signals".to_owned()],
         unread: Vec::new(),

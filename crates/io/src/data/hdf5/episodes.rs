@@ -9,6 +9,7 @@ use super::dataset::Numbers;
 use super::members::Members;
 use crate::data::DataRequest;
 use crate::data::array::{Listing, Opened, Stored};
+use crate::data::groups::Belonging;
 use crate::data::kept::Kept;
 use crate::data::keys::Keys;
 use crate::data::origin::Origin;
@@ -38,6 +39,11 @@ pub(super) fn open<'a>(
         let (path, detail) = (origin.path.to_path_buf(), detail.to_owned());
         Err(DataError::Unsupported { path, detail })
     };
+    if request.groups.is_some() {
+        return unsupported(
+            "its rows are grouped by episode, and no other groups are read; leave out {groups}",
+        );
+    }
     if request.weights.is_some() {
         return unsupported(
             "weights inside episodes are not read; save signals, decisions and weights as arrays \
@@ -66,6 +72,8 @@ pub(super) fn open<'a>(
         );
     }
 
+    let lengths = || Belonging::Lengths(episodes.iter().map(|episode| episode.steps).collect());
+    let groups = request.episodes.then(lengths);
     let episodes = Rc::new(episodes);
     let signals = Joined { episodes: Rc::clone(&episodes), decisions: false, origin };
     let decisions = Joined { episodes, decisions: true, origin };
@@ -74,6 +82,7 @@ pub(super) fn open<'a>(
         signals: signals.opened(keys.signals)?,
         decisions: keys.decisions.map(|key| decisions.opened(key)).transpose()?,
         weights: None,
+        groups,
         tensors: Vec::new(),
         keys: Vec::new(),
         unread: keys.unread,

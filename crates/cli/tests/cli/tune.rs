@@ -1,0 +1,146 @@
+//! `argwhy tune`: settings chosen by rows kept aside.
+
+use crate::common::{Folder, noise, says};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// A smooth law of two signals cut to [-1, 1], with noise.
+fn table(rows: usize) -> String {
+    let mut text = "signals_0,signals_1,decisions,plant\n".to_owned();
+    for i in 0..rows {
+        let (a, b) = (noise(i, 0), noise(i, 1));
+        let wish = 1.2 * (3.0 * a).sin() + a * b + 0.2 * noise(i, 2);
+        writeln!(text, "{a:?},{b:?},{:?},p{}", wish.clamp(-1.0, 1.0), i / 20).unwrap();
+    }
+    text
+}
+
+const SMALL: &str = "kernel = [\"rbf\", \"linear\"]\ntrend = [\"none\", \"constant\"]\n\
+                     regularization = [1e-4, 1e-2, 1.0]\n";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("data.csv", table(120));
+    folder.write("grid.toml", SMALL);
+    folder
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn the_best_settings_are_a_config_file_of_fit() {
+    let folder = folder();
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--grid=grid.toml", "--json"];
+    let ran = folder.run(args).exits(0);
+    let found = ran.json();
+    let best = &found["best"];
+    assert_eq!((&best["kernel"], &found["finished"]), (&"rbf".into(), &true.into()));
+    let last = |t: &&Value| t["round"] == 1;
+    let trials = found["trials"].as_array().unwrap();
+    let errors = trials.iter().filter(last).map(|t| number(&t["error"]));
+    assert_eq!(number(&best["error"]), errors.fold(f64::INFINITY, f64::min));
+    // Every combination in the first round.
+    assert_eq!(trials.iter().filter(|t| t["round"] == 0).count(), 12);
+    assert!(trials.iter().filter(last).all(|t| number(&t["error_spread"]) > 0.0));
+    assert!(number(&best["r2"]) > 0.8 && number(&best["regret"]) > 0.0, "{best}");
+    says(&ran.stderr, &["argwhy fit data.csv --config", "best.toml"]);
+    let config = ["--config=argwhy-tune/best.toml", "-o", "m.argwhy", "-q", "--json"];
+    let fitted = folder.run(["fit", "data.csv"].iter().chain(&config)).exits(0).json();
+    assert_eq!(fitted["regularization"], best["regularization"]);
+    let inside = folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json();
+    assert_eq!(inside["settings"]["trend"], best["trend"]);
+    assert_eq!(inside["settings"]["bounds"], "-1,1");
+    let page = folder.text("argwhy-tune/report.html");
+    says(&page, &["The landscape", "Map of", "error bars", "regularization = "]);
+}
+
+#[test]
+fn the_usual_search_is_no_worse_than_no_search() {
+    let folder = folder();
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--json", "--features=raw", "--kernel=rbf"];
+    let found = folder.run(args).exits(0).json();
+    let trials = found["trials"].as_array().unwrap();
+    let untuned = |t: &&Value| {
+        t["round"] == 1 && t["candidate"] == 0 && t["settings"].as_object().unwrap().len() == 1
+    };
+    let untuned = trials.iter().filter(untuned).map(|t| number(&t["error"]));
+    let untuned = untuned.reduce(f64::min).unwrap();
+    assert!(number(&found["best"]["error"]) <= untuned);
+    // What is given is not searched.
+    assert!(trials.iter().all(|t| t["settings"]["kernel"].is_null()));
+    assert!(trials.iter().any(|t| t["settings"]["trend"] == "linear"));
+    let by_regret = folder.run(args.iter().chain(&["--judge=regret"])).exits(0).json();
+    let last = by_regret["trials"].as_array().unwrap().iter().filter(|t| t["round"] == 1);
+    let least = last.map(|t| number(&t["regret"])).fold(f64::INFINITY, f64::min);
+    assert_eq!(number(&by_regret["best"]["regret"]), least);
+}
+
+#[test]
+fn fit_can_tune_first() {
+    let folder = folder();
+    let args = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--tune", "--kernel=rbf"];
+    let ran = folder.run(args.iter().chain(&["--features=raw", "--json"])).exits(0);
+    says(&ran.stderr, &["chosen among", "rbf", "verdict"]);
+    let untuned = folder.run(args.iter().filter(|a| **a != "--tune").chain(&["--json"])).exits(0);
+    let r2 = |of: &Value| number(&of["judged"]["r2"]);
+    assert!(r2(&ran.json()) > r2(&untuned.json()));
+}
+
+#[test]
+fn a_search_that_was_stopped_goes_on() {
+    let folder = folder();
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--grid=grid.toml", "--json"];
+    let whole = folder.run(args).exits(0).json();
+    // As if it had been killed in the middle of writing a line.
+    let text = folder.text("argwhy-tune/trials.jsonl");
+    let cut: Vec<&str> = text.lines().take(7).collect();
+    folder.write("argwhy-tune/trials.jsonl", format!("{}\n{{\"set", cut.join("\n")));
+    let resumed = folder.run(args.iter().chain(&["--resume"])).exits(0).json();
+    assert_eq!(resumed["best"], whole["best"]);
+    // What was known is taken as it was, to the second.
+    assert_eq!(
+        resumed["trials"].as_array().unwrap()[..6],
+        whole["trials"].as_array().unwrap()[..6]
+    );
+    let other = args.iter().chain(&["--resume", "--seed=3"]);
+    says(&folder.run(other).exits(2).stderr, &["other data, rows or settings", "--resume"]);
+}
+
+#[test]
+fn rows_are_kept_aside_as_in_a_fit() {
+    let folder = folder();
+    let by = |more: &[&str]| {
+        let args = ["tune", "data.csv", "--bounds=-1,1", "--grid=grid.toml", "--json", "-q"];
+        folder.run(args.iter().chain(more)).exits(0).json()["by"].clone()
+    };
+    assert_eq!(by(&[]), "rows");
+    assert_eq!(by(&["--groups=plant"]), "groups");
+    assert_eq!(by(&["--order=time", "--folds=3"]), "time");
+}
+
+#[test]
+fn bad_searches_are_refused_in_a_sentence() {
+    let folder = folder();
+    let told = |more: &[&str]| {
+        let args = ["tune", "data.csv", "--bounds=-1,1"].iter().chain(more);
+        folder.run(args).exits(2).stderr
+    };
+    says(&told(&["--folds=200"]), &["120 rows cannot be divided into 200 parts"]);
+    says(&told(&["--folds=1"]), &["at least two"]);
+    says(
+        &told(&["--budget=1e-9s", "--grid=grid.toml"]),
+        &["no time for a single trial", "--budget"],
+    );
+    says(&told(&["--budget=soon"]), &["90s, 5min or 1h"]);
+    assert!(!folder.path("argwhy-tune").exists(), "an empty folder stays behind");
+    folder.write("grid.toml", "kernel = [\"linear\"]\ngamma = [1.0, 2.0]\n");
+    says(&told(&["--grid=grid.toml"]), &["none of the 2 settings", "gamma"]);
+    folder.write("grid.toml", "krenel = [\"rbf\"]\n");
+    says(&told(&["--grid=grid.toml"]), &["krenel", "`kernel`"]);
+    folder.write("grid.toml", "kernel = [\n");
+    says(&told(&["--grid=grid.toml"]), &["grid.toml"]);
+    says(&told(&["--resume", "-o", "nowhere"]), &["no search to resume"]);
+    says(&told(&["--groups=plant", "--order=time"]), &["--groups", "--order"]);
+}

@@ -1,0 +1,91 @@
+//! The groups of a table's rows: the text of some cells, or marks on the last rows of episodes.
+
+use ::csv::ByteRecord;
+
+use super::columns::Columns;
+use crate::data::groups::{GroupKind, Groups, Names};
+use crate::data::keys::Keys;
+use crate::data::origin::Origin;
+use crate::error::DataError;
+
+/// Columns that say what belongs together, and the groups of the rows read so far.
+pub(super) struct Belonging {
+    kind: GroupKind,
+    columns: Vec<usize>,
+    names: Names<Vec<u8>>,
+    episode: u32,
+    /// Whether any mark was seen.
+    has_ends: bool,
+    of_rows: Vec<u32>,
+}
+
+impl Belonging {
+    pub fn new(
+        chosen: &Keys,
+        columns: &Columns,
+        origin: &Origin<'_>,
+    ) -> Result<Option<Self>, DataError> {
+        let (kind, columns) = if let Some(key) = &chosen.groups {
+            (GroupKind::Column, columns.of(key, origin)?)
+        } else {
+            let mut ends = Vec::new();
+            for key in &chosen.ends {
+                ends.extend(columns.of(key, origin)?);
+            }
+            (GroupKind::Episodes, ends)
+        };
+        Ok((!columns.is_empty()).then(|| Self {
+            kind,
+            columns,
+            names: Names::default(),
+            episode: 0,
+            has_ends: false,
+            of_rows: Vec::new(),
+        }))
+    }
+
+    pub fn reserve(&mut self, rows: usize, origin: &Origin<'_>) -> Result<(), DataError> {
+        origin.charge(rows as u64 * 4, "the groups of its rows")?;
+        self.of_rows.reserve(rows);
+        Ok(())
+    }
+
+    /// Takes a row. Episodes end in rows that are left out, too.
+    pub fn take(&mut self, record: &ByteRecord, kept: bool) {
+        let cell = |column: &usize| record.get(*column).unwrap_or_default().trim_ascii();
+        let group = match self.kind {
+            GroupKind::Column if !kept => return,
+            GroupKind::Column => {
+                let text = self.columns.iter().map(cell).collect::<Vec<_>>();
+                self.names.of(text.join(&b'\x1f'))
+            }
+            GroupKind::Episodes => {
+                let own = self.episode;
+                let last = self.columns.iter().any(|column| is_mark(cell(column)));
+                self.episode += u32::from(last);
+                self.has_ends |= last;
+                own
+            }
+        };
+        if kept {
+            self.of_rows.push(group);
+        }
+    }
+
+    /// The groups of the rows kept, in the order given, or else in the file's.
+    pub fn finish(self, order: Option<&[usize]>) -> Option<Groups> {
+        if self.kind == GroupKind::Episodes && !self.has_ends {
+            return None;
+        }
+        let of_rows = match order {
+            Some(order) => order.iter().map(|&row| self.of_rows[row]).collect(),
+            None => self.of_rows,
+        };
+        Some(Groups { of_rows, kind: self.kind })
+    }
+}
+
+fn is_mark(cell: &[u8]) -> bool {
+    let number = str::from_utf8(cell).ok().and_then(|text| text.parse::<f64>().ok());
+    number.map_or_else(|| cell.eq_ignore_ascii_case(b"true"), |number| number != 0.0)
+}

@@ -1,0 +1,187 @@
+//! Judging fits on rows kept aside, and choosing settings by it.
+
+use crate::error::{exception, guarded, panicked};
+use crate::fit::dataset;
+use crate::settings::{json, settings, table};
+use argwhy::core::solver::{Iteration, Observer};
+use argwhy::io::{GroupKind, Groups};
+use argwhy::judging::{Division, HOLDOUT};
+use argwhy::tuning::{BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, tune as search};
+use argwhy::{Dataset, Judging, Pipeline, Progress, Verdict};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How often the caller looks for Ctrl-C.
+const BEAT: Duration = Duration::from_millis(20);
+
+/// Scores on rows kept aside, as `fit --json` prints them; a reason where there are none.
+#[pyfunction]
+#[pyo3(signature = (
+    signals, decisions, parameters, *, weights=None, limits=None, groups=None, in_time=false,
+    holdout=None
+))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's judge")]
+pub fn judge<'py>(
+    py: Python<'py>,
+    signals: &Bound<'py, PyAny>,
+    decisions: &Bound<'py, PyAny>,
+    parameters: &Bound<'py, PyDict>,
+    weights: Option<&Bound<'py, PyAny>>,
+    limits: Option<&Bound<'py, PyDict>>,
+    groups: Option<Vec<u32>>,
+    in_time: bool,
+    holdout: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let pipeline = Pipeline::new(settings(parameters)?).map_err(exception)?;
+    let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
+    let division = division(groups, in_time, data.n_samples())?;
+    let judging = Judging { division, holdout: holdout.unwrap_or(HOLDOUT) };
+    let verdict = apart(py, move |stop| {
+        let rows = counted(&data);
+        let mut follow = Stoppable(stop);
+        pipeline.judge_rows(&data, &rows, &judging, None, &mut follow)
+    })?;
+    match verdict {
+        Verdict::Judged(judgement) => json(py, &judgement),
+        Verdict::None { why } => Err(PyValueError::new_err(format!("not judged: {why}"))),
+    }
+}
+
+/// The best settings and every trial, as `tune --json` prints them.
+#[pyfunction]
+#[pyo3(signature = (
+    signals, decisions, given, *, weights=None, limits=None, groups=None, in_time=false,
+    folds=None, judge=None, budget=None, grid=None
+))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
+pub fn tune<'py>(
+    py: Python<'py>,
+    signals: &Bound<'py, PyAny>,
+    decisions: &Bound<'py, PyAny>,
+    given: &Bound<'py, PyDict>,
+    weights: Option<&Bound<'py, PyAny>>,
+    limits: Option<&Bound<'py, PyDict>>,
+    groups: Option<Vec<u32>>,
+    in_time: bool,
+    folds: Option<usize>,
+    judge: Option<&str>,
+    budget: Option<f64>,
+    grid: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let base = settings(given)?;
+    Pipeline::new(base.clone()).map_err(exception)?;
+    let given = table(given)?;
+    let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
+    let space = match grid {
+        Some(grid) => Space::grid(&given, &table(grid)?),
+        None => Space::usual(&given, data.signals().ncols()),
+    };
+    let space = space.map_err(exception)?;
+    let budget = match budget.map(Duration::try_from_secs_f64) {
+        None => BUDGET,
+        Some(Ok(budget)) if !budget.is_zero() => budget,
+        Some(_) => return Err(PyValueError::new_err("budget: expected seconds above zero")),
+    };
+    let tuning = Tuning {
+        division: division(groups, in_time, data.n_samples())?,
+        n_parts: folds.unwrap_or(N_PARTS),
+        judge: judged_by(judge)?,
+        budget: Some(budget),
+        seed: base.seed,
+    };
+    let tuned = apart(py, move |stop| {
+        let rows = counted(&data);
+        search(&data, &rows, &space, &tuning, &[], &mut Stoppable(stop))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("best", json(py, &tuned.best)?)?;
+    out.set_item("trials", json(py, &tuned.trials)?)?;
+    out.set_item("finished", tuned.finished)?;
+    Ok(out.into_any())
+}
+
+fn judged_by(judge: Option<&str>) -> PyResult<Judge> {
+    match judge {
+        None => Ok(Judge::default()),
+        Some("error") => Ok(Judge::Error),
+        Some("regret") => Ok(Judge::Regret),
+        Some(other) => Err(PyValueError::new_err(format!(
+            "judge is {other:?}; expected \"error\" or \"regret\""
+        ))),
+    }
+}
+
+fn division(groups: Option<Vec<u32>>, in_time: bool, n_rows: usize) -> PyResult<Division> {
+    if let Some(groups) = &groups
+        && groups.len() != n_rows
+    {
+        return Err(PyValueError::new_err(format!(
+            "groups has {} entries for {n_rows} rows; expected one a row",
+            groups.len()
+        )));
+    }
+    let groups = groups.map(|of_rows| Groups { of_rows, kind: GroupKind::Column });
+    Division::of(groups, in_time).map_err(exception)
+}
+
+/// The rows that count.
+fn counted(data: &Dataset) -> Vec<usize> {
+    let counts = |row: &usize| data.weights().is_none_or(|weights| weights[*row] > 0.0);
+    (0..data.n_samples()).filter(counts).collect()
+}
+
+/// Runs `work` on a thread of its own, and passes Ctrl-C on to it.
+fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(Arc<AtomicBool>) -> Result<T, argwhy::Error> + Send + 'static,
+) -> PyResult<T> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let worker = thread::Builder::new()
+        .name("argwhy-choosing".to_owned())
+        .spawn(move || work(asked))
+        .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
+    let mut interruption = None;
+    while !worker.is_finished() {
+        py.detach(|| thread::sleep(BEAT));
+        if let Err(error) = py.check_signals() {
+            stop.store(true, Ordering::Relaxed);
+            interruption.get_or_insert(error);
+        }
+    }
+    let done = py.detach(|| worker.join());
+    match (interruption, done) {
+        (Some(stopped), _) => Err(stopped),
+        (None, Ok(done)) => done.map_err(exception),
+        (None, Err(payload)) => Err(panicked(payload)),
+    }
+}
+
+/// Whatever is done stops where this says so.
+struct Stoppable(Arc<AtomicBool>);
+
+impl Observer for Stoppable {
+    fn on_iteration(&mut self, _: &Iteration) -> ControlFlow<()> {
+        self.poll()
+    }
+
+    fn poll(&mut self) -> ControlFlow<()> {
+        if self.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Progress for Stoppable {}
+
+impl Watch for Stoppable {
+    fn on_trial(&mut self, _: &Trial, _: Option<&Trial>, _: usize) {}
+
+    fn stops(&mut self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
