@@ -85,7 +85,7 @@ pub fn familiarity<'py>(
     let found = detached(py, || {
         model.on_threads(|| {
             let Some(familiarity) = Familiarity::new(model.core())? else { return Ok(None) };
-            familiarity.percentiles(signals.view()).map(Some)
+            Ok(Some(familiarity.percentiles(signals.view())?))
         })
     })?;
     Ok(found.map(|values| PyArray1::from_vec(py, values)))

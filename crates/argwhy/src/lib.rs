@@ -58,7 +58,6 @@
 pub mod device;
 pub mod error;
 pub mod explain;
-pub mod familiarity;
 pub mod judging;
 pub mod machine;
 pub mod notes;
@@ -69,6 +68,7 @@ pub mod settings;
 pub mod sources;
 pub mod tuning;
 
+pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};

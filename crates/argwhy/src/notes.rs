@@ -4,7 +4,12 @@
 
 use crate::pipeline::Progress;
 use crate::settings::FitSettings;
+use argwhy_core::Dataset;
 use argwhy_core::decision_set::{Infeasible, Outside};
+use argwhy_core::familiarity::ranges;
+
+/// Signals that are named in a note.
+const MOST_NAMED: usize = 5;
 
 /// What may not have been meant: no limits at all, and decisions that were outside theirs.
 /// `constrained` where limits came with the data.
@@ -46,6 +51,22 @@ pub(crate) fn tell(
     if count > 0 {
         progress.on_note(&format!("{count} decisions lie outside their limits by rounding"));
     }
+}
+
+/// Which signals never change in some rows, in words: no data can tell what they do.
+pub fn constant_note(data: &Dataset, rows: &[usize]) -> Option<String> {
+    let (lowest, highest) = ranges(data.signals(), rows);
+    let constant: Vec<String> = (0..lowest.len())
+        .filter(|&j| rows.len() > 1 && lowest[j] == highest[j])
+        .map(|j| format!("{} is always {}", data.names().signal(j), lowest[j]))
+        .collect();
+    let named = constant[..constant.len().min(MOST_NAMED)].join(", ");
+    let more = match constant.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note = format!("{named}{more}: what a signal does that never changes cannot be learned");
+    (!constant.is_empty()).then_some(note)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use crate::device;
 use crate::error::Error;
-use crate::familiarity;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::notes;
 use crate::plan::{Plan, Sizes};
@@ -10,6 +9,7 @@ use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaCh
 use crate::sources::{DataSources, to_stored};
 use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
+use argwhy_core::familiarity;
 use argwhy_core::features::{Design, FeatureMap};
 use argwhy_core::model::Parts;
 use argwhy_core::operator::accuracy_for;
@@ -276,7 +276,7 @@ impl Pipeline {
         let few = values.slice(s![..PROBE.min(rows.len()), ..]);
         plan.estimate(&kernel, few, problem.ridge(), backend)?;
         notes::tell(settings, constrained, &outside, progress);
-        familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
+        notes::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
 
         let chosen = *plan.kernel().expect("a kernel fit is planned as one");
@@ -398,7 +398,7 @@ impl Pipeline {
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
         notes::tell(settings, constrained, &outside, progress);
-        familiarity::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
+        notes::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
         let seen = familiarity::ranges_alone(data.signals(), &rows);
         let design = Design::new(&features, data.signals())?

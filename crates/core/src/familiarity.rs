@@ -6,17 +6,22 @@
 //! of the training situations, each without itself: 0 is stranger than any of them.
 
 use crate::error::Error;
-use argwhy_core::features::FeatureMap;
-use argwhy_core::model::{LEVELS, Seen};
-use argwhy_core::{Dataset, Kernel, Model};
+use crate::features::FeatureMap;
+use crate::kernel::Kernel;
+use crate::linalg::dense::cholesky;
+use crate::linalg::shifted::{Growth, cholesky_shifted};
+use crate::model::{LEVELS, Model, Seen};
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rayon::prelude::*;
+use std::convert::Infallible;
 
 /// Training situations looked at, and those of them that stand for all.
 const LOOKED_AT: usize = 2048;
 const PIVOTS: usize = 128;
 /// σ² as a share of the mean of κ(s, s): kernels of few dimensions leave nothing without it.
 const NOISE: f64 = 1e-4;
+/// More of it where rounding asks for more, and never so much that nothing is told apart.
+const MORE_NOISE: Growth = Growth { times: 10.0, least: 0.0, most: 1.0 };
 /// Below this percentile a situation is strange.
 pub const STRANGE: f64 = 1.0;
 
@@ -33,41 +38,23 @@ pub fn ranges(signals: ArrayView2<'_, f64>, rows: &[usize]) -> (Vec<f64>, Vec<f6
     (lowest, highest)
 }
 
-/// Which signals never change in some rows, in words: no data can tell what they do.
-pub fn constant_note(data: &Dataset, rows: &[usize]) -> Option<String> {
-    let (lowest, highest) = ranges(data.signals(), rows);
-    let constant: Vec<String> = (0..lowest.len())
-        .filter(|&j| rows.len() > 1 && lowest[j] == highest[j])
-        .map(|j| format!("{} is always {}", data.names().signal(j), lowest[j]))
-        .collect();
-    let named = constant[..constant.len().min(MOST_NAMED)].join(", ");
-    let more = match constant.len().saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let note = format!("{named}{more}: what a signal does that never changes cannot be learned");
-    (!constant.is_empty()).then_some(note)
-}
-
-/// Signals that are named in a note.
-const MOST_NAMED: usize = 5;
-
 /// What a model remembers of the situations it was trained on: those rows of `signals`.
 pub fn seen(
     map: &FeatureMap,
     kernel: &Kernel,
     signals: ArrayView2<'_, f64>,
-    rows: &[usize],
+    training: &[usize],
 ) -> Result<Seen, Error> {
-    let (lowest, highest) = ranges(signals, rows);
-    let (n, taken) = (rows.len(), rows.len().min(LOOKED_AT));
-    let picked: Vec<usize> = (0..taken).map(|i| rows[i * n / taken]).collect();
+    let (n, taken) = (training.len(), training.len().min(LOOKED_AT));
+    let picked: Vec<usize> = (0..taken).map(|i| training[i * n / taken]).collect();
     let looked_at = signals.select(Axis(0), &picked);
     let features = map.transform(looked_at.view())?;
     let rows: Vec<&[f64]> =
         features.rows().into_iter().map(|r| r.to_slice().unwrap_or(&[])).collect();
     let pivots = choose(kernel, &rows);
-    let span = Span::new(kernel, pivots.iter().map(|&i| rows[i].to_vec()).collect());
+    let Some(span) = Span::new(kernel, pivots.iter().map(|&i| rows[i].to_vec()).collect()) else {
+        return Ok(ranges_alone(signals, training));
+    };
     let own = span.without_themselves();
     let mut left: Vec<f64> = (0..rows.len())
         .into_par_iter()
@@ -79,10 +66,9 @@ pub fn seen(
     left.sort_unstable_by(f64::total_cmp);
     let quantile = |level: &f64| left[(level / 100.0 * (left.len() - 1) as f64).floor() as usize];
     Ok(Seen {
-        lowest,
-        highest,
         pivots: looked_at.select(Axis(0), &pivots),
         left: LEVELS.iter().map(quantile).collect(),
+        ..ranges_alone(signals, training)
     })
 }
 
@@ -131,64 +117,57 @@ fn noise(mean: f64) -> f64 {
 struct Span {
     kernel: Kernel,
     pivots: Vec<Vec<f64>>,
-    /// Lower triangle, row by row.
-    factor: Array2<f64>,
+    /// Lower triangle, column by column.
+    factor: Vec<f64>,
     noise: f64,
 }
 
 impl Span {
-    fn new(kernel: &Kernel, pivots: Vec<Vec<f64>>) -> Self {
+    /// None where kernel values are too large to be factorised.
+    fn new(kernel: &Kernel, pivots: Vec<Vec<f64>>) -> Option<Self> {
         let n = pivots.len();
-        let mut matrix =
-            Array2::from_shape_fn((n, n), |(i, j)| kernel.evaluate(&pivots[i], &pivots[j]));
-        let mean = matrix.diag().sum() / n.max(1) as f64;
-        let noise = noise(mean);
-        matrix.diag_mut().iter_mut().for_each(|value| *value += noise);
-        Self { kernel: kernel.clone(), factor: cholesky(matrix), pivots, noise }
+        let mean = pivots.iter().map(|p| kernel.evaluate(p, p)).sum::<f64>() / n.max(1) as f64;
+        let mut factor = vec![0.0; n * n];
+        let fill = |matrix: &mut [f64]| {
+            for (column, b) in matrix.chunks_mut(n.max(1)).zip(&pivots) {
+                column.iter_mut().zip(&pivots).for_each(|(k, a)| *k = kernel.evaluate(a, b));
+            }
+            Ok::<(), Infallible>(())
+        };
+        let Ok(shift) = cholesky_shifted((&mut factor, n), noise(mean), MORE_NOISE, cholesky, fill);
+        shift.map(|noise| Self { kernel: kernel.clone(), pivots, factor, noise })
     }
 
     /// What is left of κ(z, z).
     fn left(&self, features: &[f64]) -> f64 {
-        let mut k: Vec<f64> =
-            self.pivots.iter().map(|pivot| self.kernel.evaluate(features, pivot)).collect();
-        let mut explained = 0.0;
-        for i in 0..k.len() {
-            let before: f64 = (0..i).map(|j| self.factor[[i, j]] * k[j]).sum();
-            k[i] = (k[i] - before) / self.factor[[i, i]];
-            explained += k[i] * k[i];
-        }
+        let k = self.pivots.iter().map(|pivot| self.kernel.evaluate(features, pivot)).collect();
+        let explained: f64 = self.solved(k, 0).iter().map(|value| value * value).sum();
         (self.kernel.evaluate(features, features) - explained).max(0.0)
     }
 
     /// What is left of each pivot beside the others: 1/((K + σ²I)⁻¹)_ii − σ².
     fn without_themselves(&self) -> Vec<f64> {
         let n = self.pivots.len();
-        let of_inverse = |column: usize| {
-            // Column by column of the factor's inverse.
-            let mut solved = vec![0.0; n];
-            for i in column..n {
-                let unit = f64::from(u8::from(i == column));
-                let before: f64 = (column..i).map(|j| self.factor[[i, j]] * solved[j]).sum();
-                solved[i] = (unit - before) / self.factor[[i, i]];
-            }
-            solved.iter().map(|value| value * value).sum::<f64>()
+        let left = |i: usize| {
+            let mut unit = vec![0.0; n];
+            unit[i] = 1.0;
+            let of_inverse: f64 = self.solved(unit, i).iter().map(|value| value * value).sum();
+            (1.0 / of_inverse - self.noise).max(0.0)
         };
-        (0..n).map(|column| (1.0 / of_inverse(column) - self.noise).max(0.0)).collect()
+        (0..n).map(left).collect()
     }
-}
 
-/// The lower factor of a positive definite matrix.
-fn cholesky(mut matrix: Array2<f64>) -> Array2<f64> {
-    let n = matrix.nrows();
-    for i in 0..n {
-        for j in 0..=i {
-            let before: f64 = (0..j).map(|k| matrix[[i, k]] * matrix[[j, k]]).sum();
-            let rest = matrix[[i, j]] - before;
-            matrix[[i, j]] =
-                if i == j { rest.max(f64::MIN_POSITIVE).sqrt() } else { rest / matrix[[j, j]] };
+    /// L⁻¹b for b that is zero before its entry `first`.
+    fn solved(&self, mut b: Vec<f64>, first: usize) -> Vec<f64> {
+        let n = b.len();
+        for j in first..n {
+            let column = &self.factor[j * n + j..(j + 1) * n];
+            b[j] /= column[0];
+            let (value, below) = (b[j], &mut b[j + 1..]);
+            below.iter_mut().zip(&column[1..]).for_each(|(b, l)| *b -= l * value);
         }
+        b
     }
-    matrix
 }
 
 /// A model ready to say how familiar situations are.
@@ -209,7 +188,9 @@ impl Familiarity {
             let features = map.transform(seen.pivots.view())?;
             features.rows().into_iter().map(|row| row.to_vec()).collect()
         };
-        let span = Span::new(&model.kernel(), pivots);
+        let span = Span::new(&model.kernel(), pivots).ok_or_else(|| Error::Numerical {
+            what: "the situations that the model remembers have too large kernel values".to_owned(),
+        })?;
         Ok(Some(Self { map, span, seen: seen.clone() }))
     }
 
