@@ -55,6 +55,7 @@
 //! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
 //! [`argwhy_core`], layer by layer.
 
+pub mod describe;
 pub mod device;
 pub mod error;
 pub mod explain;

@@ -5,6 +5,7 @@ use crate::End;
 use crate::args::BenchArgs;
 use crate::error::CliError;
 use argwhy::core::decision_set::SampleSets;
+use argwhy::io::DataRequest;
 use argwhy::{Model, Predictor};
 use ndarray::{Array2, Axis};
 use serde::Serialize;
@@ -57,8 +58,7 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let rows = match &args.data {
         Some(data) => {
             let wanted = Wanted {
-                signals: args.signals.as_ref(),
-                rows: None,
+                request: DataRequest { signals: args.signals.clone(), ..DataRequest::default() },
                 decisions: None,
                 want_decisions: false,
                 sets: &args.sets,

@@ -3,7 +3,9 @@
 pub mod ablate;
 pub mod bench;
 pub mod completions;
+pub mod convert;
 pub mod demo;
+pub mod describe;
 pub mod doctor;
 pub mod evaluate;
 pub mod explain;
@@ -77,8 +79,7 @@ impl Rows {
 
 /// What a command wants of a file for a model.
 struct Wanted<'a> {
-    signals: Option<&'a String>,
-    rows: Option<&'a RowRanges>,
+    request: DataRequest,
     decisions: Option<&'a String>,
     want_decisions: bool,
     sets: &'a SetOptions,
@@ -86,8 +87,7 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
-        let (signals, rows) = (options.signals.as_ref(), options.rows.as_ref());
-        Self { signals, rows, decisions: None, want_decisions: false, sets }
+        Self { request: options.choice.request(), decisions: None, want_decisions: false, sets }
     }
 }
 
@@ -100,16 +100,14 @@ fn load_rows(
     quiet: bool,
 ) -> Result<Rows, CliError> {
     let request = DataRequest {
-        signals: wanted.signals.cloned(),
         decisions: wanted.decisions.cloned(),
         want_decisions: wanted.want_decisions,
         decision_dim: Some(predictor.decision_dim()),
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
-        rows: wanted.rows.cloned(),
         budget: whole_machine(),
-        ..DataRequest::default()
+        ..wanted.request.clone()
     };
     let request = names::by_name(request, stored);
     let loaded = argwhy::load(path, &request).map_err(|error| match error {

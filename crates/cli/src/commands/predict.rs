@@ -1,6 +1,6 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
-use super::names::{SignalLine, limits};
+use super::names::{SignalLine, encoding, limits};
 use super::strange;
 use super::targets::check_targets;
 use super::{Wanted, load_rows, on_threads, resolve};
@@ -16,7 +16,7 @@ use argwhy::io::{
     SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions_beside,
     write_prices, write_whole,
 };
-use argwhy::{Model, Predictor, device};
+use argwhy::{Predictor, StoredModel, device};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
     if args.jsonl {
-        return stream(&predictor, &stored.model, args);
+        return stream(&predictor, &stored, args);
     }
     let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
@@ -243,7 +243,12 @@ fn rows(
 }
 
 /// One line in, one line out, flushed: a control loop waits for it.
-fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<End, CliError> {
+fn stream(
+    predictor: &Predictor,
+    stored: &StoredModel,
+    args: &PredictArgs,
+) -> Result<End, CliError> {
+    let (model, encoding) = (&stored.model, encoding(stored));
     let names = &model.names;
     let familiarity = strange::asked_for(model, args.familiarity)?;
     let read = |path: &Path| {
@@ -259,7 +264,8 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
     // A file is written whole or not at all; a stream is answered line by line.
     let mut whole = Vec::new();
     let mut stdout = BufWriter::new(io::stdout().lock());
-    let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
+    let wanted =
+        args.rows.choice.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
     let shared = Shared::load(&args.sets, names)?;
     let limits = shared.names(names);
     let mut scratch = predictor.scratch();
@@ -276,7 +282,7 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
         }
         let question = Question::read(&line).map_err(wrong)?;
         let given = question.constraints(&shared).map_err(wrong)?;
-        let signal = question.signal.in_order(names).map_err(wrong)?;
+        let signal = question.signal.in_order(names, &encoding).map_err(wrong)?;
         let free = given.is_empty() && !predictor.is_constrained() && args.prices.is_none();
         let answer = if free {
             predictor
@@ -312,8 +318,8 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
             .map_err(CliError::Stdout)?;
     }
     // How many lines there are is known only now.
-    if args.rows.rows.is_some() {
-        resolve(args.rows.rows.as_ref(), n_lines)?;
+    if args.rows.choice.rows.is_some() {
+        resolve(args.rows.choice.rows.as_ref(), n_lines)?;
     }
     if let Some(path) = &args.output {
         write_whole(path, &whole)

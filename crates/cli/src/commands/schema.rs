@@ -87,6 +87,8 @@ enum Kind {
     NumberOrText,
     /// A list; `inf` and text such as `-1,1` are understood too.
     Numbers,
+    /// A list.
+    Texts,
     Words(&'static [&'static str]),
 }
 
@@ -104,6 +106,10 @@ fn kind(name: &str) -> Option<Kind> {
         "operator" => Kind::Words(&["auto", "stored", "compact", "tiled"]),
         "clip" | "offset" | "regularization" | "tol" | "time-limit" | "holdout" => Kind::Number,
         "order" => Kind::Words(&["time"]),
+        "missing" => Kind::Words(&["error", "drop", "mean"]),
+        "decimal" => Kind::Words(&[".", ","]),
+        "one-hot" | "cyclic" => Kind::Texts,
+        "every" | "sample" => Kind::Whole,
         "degree" | "max-iterations" | "warm-up" | "threads" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "block" | "memory" => Kind::NumberOrText,
@@ -112,7 +118,7 @@ fn kind(name: &str) -> Option<Kind> {
             Kind::Switch
         }
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
-        | "matrix-eq" | "trace" | "report" => Kind::Text,
+        | "matrix-eq" | "trace" | "report" | "episodes" | "sheet" => Kind::Text,
         _ => return tried(name),
     })
 }
@@ -151,6 +157,7 @@ impl Kind {
                 "type": ["array", "number", "string"],
                 "items": {"type": ["number", "string"]},
             }),
+            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Words(words) => json!({"enum": words}),
         };
         match schema {

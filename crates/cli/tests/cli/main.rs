@@ -8,6 +8,7 @@ mod constraints;
 mod attacks;
 mod charging;
 mod contract;
+mod data;
 mod determinism;
 mod device;
 mod explain;
