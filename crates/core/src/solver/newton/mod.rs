@@ -188,7 +188,7 @@ impl Newton<'_> {
             } else {
                 // Rounding of kernel values has the last word: on in f64, recomputing them, from
                 // the best point.
-                self.parts.turn_exact(problem, self.settings)?;
+                self.parts.turn_exact(problem)?;
                 point = Point::of(problem, best)?;
                 phase = Phase::Approach;
                 approach = Progress::default();
