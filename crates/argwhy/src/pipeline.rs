@@ -315,9 +315,16 @@ impl Pipeline {
         };
         let seed = settings.seed;
         match (settings.solver, settings.theta) {
-            (SolverKind::Newton, ThetaChoice::Identity) => {
-                path::solve(problem, operator, regularizations, &own, seed, &mut observer, finish)
-            }
+            (SolverKind::Newton, ThetaChoice::Identity) => path::solve(
+                problem,
+                operator,
+                regularizations,
+                &own,
+                seed,
+                None,
+                &mut observer,
+                finish,
+            ),
             (SolverKind::Newton, ThetaChoice::Learn) => {
                 let outcome = theta::solve(&problem, operator, &own, seed, &mut observer)?;
                 finish(&problem, outcome)

@@ -157,6 +157,12 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// A state does not fit the problem that is to start from it.
+    #[error("{what}")]
+    Start {
+        /// What was seen.
+        what: String,
+    },
     /// A setting is out of its range.
     #[error(fmt = setting)]
     Setting {

@@ -24,6 +24,7 @@ pub use settings::{NewtonSettings, bytes, coupled_bytes};
 use super::clock::Clock;
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
+use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Certified, Decided, Problem, Values};
@@ -252,6 +253,7 @@ impl Newton<'_> {
             ..self.seen(&certified.certificate, &certified.responses, &decided, clock)
         };
         clock.tell(&seen);
+        clock.offer(&|| State::of(problem, &certified.coefficients));
         Ok(certified)
     }
 
@@ -280,6 +282,7 @@ impl Newton<'_> {
         let bounds = problem.bounds(&values, objective)?;
         let seen = self.seen(&bounds, &responses, decided, clock);
         clock.tell(&seen);
+        clock.offer(&|| State::of(problem, &point.coefficients));
         Ok((Start { gap: seen.gap, ..start }, seen))
     }
 
