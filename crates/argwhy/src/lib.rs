@@ -55,6 +55,7 @@
 //! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
 //! [`argwhy_core`], layer by layer.
 
+pub mod checkpoint;
 pub mod device;
 pub mod error;
 pub mod explain;
@@ -72,6 +73,7 @@ pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
+pub use checkpoint::{Checkpoints, Start};
 pub use error::Error;
 pub use judging::{Judgement, Judging, Verdict};
 pub use pipeline::{Fit, Pipeline, Progress, Silent};

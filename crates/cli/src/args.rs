@@ -146,8 +146,23 @@ impl From<JudgeBy> for Judge {
 }
 
 /// A length of time as people write it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Span(pub Duration);
+
+impl From<Span> for String {
+    fn from(span: Span) -> Self {
+        format!("{}s", span.0.as_secs_f64())
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
 
 impl FromStr for Span {
     type Err = String;
@@ -270,6 +285,30 @@ pub struct OutputOptions {
     /// beside three baselines. 0 for no verdict. The model that is saved learns from all rows
     #[arg(long, value_name = "SHARE", help_heading = "Output", help = holdout_help())]
     pub holdout: Option<f64>,
+    /// Keep what is reached in this file, written whole at the first step after each
+    /// --checkpoint-every. Ctrl-C and SIGTERM write it too, beside MODEL where no file is given,
+    /// when there is no time to certify it
+    #[arg(long, value_name = "FILE", conflicts_with = "path", help_heading = "Going on")]
+    #[serde(with = "path_text")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often the checkpoint is written [default: 60s]
+    #[arg(long, value_name = "60s", requires = "checkpoint", help_heading = "Going on")]
+    pub checkpoint_every: Option<Span>,
+    /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and
+    /// settings may differ
+    #[arg(long, value_name = "FILE", conflicts_with = "path", help_heading = "Going on")]
+    #[serde(with = "path_text")]
+    pub resume: Option<PathBuf>,
+    /// Start from the coefficients of a model of the same rows, with other settings or further rows
+    /// behind them; the optimum does not depend on it, the time does
+    #[arg(
+        long,
+        value_name = "MODEL",
+        conflicts_with_all = ["path", "resume"],
+        help_heading = "Going on"
+    )]
+    #[serde(with = "path_text")]
+    pub from: Option<PathBuf>,
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,

@@ -7,11 +7,13 @@
 //! panic, and never more memory than the request's [`Budget`].
 
 pub mod budget;
+pub mod checkpoint;
 pub mod data;
 pub mod error;
 pub mod model;
 
 pub use budget::Budget;
+pub use checkpoint::{Checkpoint, CheckpointError, load_checkpoint, save_checkpoint};
 pub use data::{
     DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
     check_decisions_ending, check_prices_ending, check_regular, check_writable, data_endings, load,

@@ -5,6 +5,7 @@
 //! everything that is not an array, under a checksum that covers every byte of the file. Files are
 //! treated as hostile.
 
+use crate::checkpoint;
 use crate::data::{check_regular, write_whole};
 use argwhy_core::Model;
 use argwhy_core::dataset::Names;
@@ -30,7 +31,7 @@ const PLAIN: u64 = 2;
 const KEY: &str = "argwhy";
 /// How the checksum looks inside the header: a JSON string inside a JSON string.
 const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
-const CHECKSUM_LEN: usize = 64;
+pub(crate) const CHECKSUM_LEN: usize = 64;
 
 /// Why a model file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -249,13 +250,17 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         }),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
-    let tensors = tensors_of(model);
+    seal(KEY, text, &tensors_of(model))
+}
+
+/// A file of arrays and one text, whose `checksum` comes first and is filled in.
+pub(crate) fn seal(key: &str, text: String, tensors: &[Tensor]) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
-    for Tensor { name, dtype, shape, bytes } in &tensors {
+    for Tensor { name, dtype, shape, bytes } in tensors {
         let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| e.to_string())?;
         views.push((*name, view));
     }
-    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), text)])))
         .map_err(|e| e.to_string())?;
     let at = checksum_place(&bytes).ok_or("the header has no place for the checksum")?;
     let hash = blake3::hash(&bytes).to_hex();
@@ -264,7 +269,7 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
 }
 
 /// One array of a file.
-struct Tensor {
+pub(crate) struct Tensor {
     name: &'static str,
     dtype: Dtype,
     shape: Vec<usize>,
@@ -272,7 +277,7 @@ struct Tensor {
 }
 
 impl Tensor {
-    fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
+    pub(crate) fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
         let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
         Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
     }
@@ -332,10 +337,15 @@ fn tensors_of(model: &Model) -> Vec<Tensor> {
 pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| Problem::NotAModel(e.to_string()))?;
-    let text =
-        header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)).ok_or_else(|| {
-            Problem::NotAModel("a safetensors file without argwhy metadata".into())
-        })?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let text = metadata.get(KEY).ok_or_else(|| {
+        let what = if metadata.contains_key(checkpoint::KEY) {
+            "a checkpoint, from which `argwhy fit --resume` makes one"
+        } else {
+            "a safetensors file without argwhy metadata"
+        };
+        Problem::NotAModel(what.to_owned())
+    })?;
     let damaged = |e: &dyn std::fmt::Display| Problem::Damaged(e.to_string());
     let preamble: Preamble = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if preamble.format > FORMAT {
@@ -413,7 +423,7 @@ fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u
     values.flatten().collect()
 }
 
-fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
+pub(crate) fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
     let wrong = |what: String| Problem::Damaged(what);
     let &[rows, columns] = tensor.shape() else {
         return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
@@ -463,7 +473,7 @@ fn checksum_place(bytes: &[u8]) -> Option<usize> {
 }
 
 /// BLAKE3 of the whole file with the digits of the checksum itself read as zeros.
-fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
+pub(crate) fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
     let at = checksum_place(bytes)
         .ok_or_else(|| Problem::Damaged("its checksum is missing".to_owned()))?;
     let mut hasher = blake3::Hasher::new();

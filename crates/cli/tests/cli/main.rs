@@ -7,6 +7,7 @@ mod constraints;
 
 mod attacks;
 mod charging;
+mod checkpoints;
 mod contract;
 mod determinism;
 mod device;
