@@ -85,6 +85,8 @@ pub enum Start {
     /// A model that was fitted to rows with the same numbers; rows that it does not know start from
     /// zero.
     Model(Box<Model>),
+    /// Coefficients for exactly the rows there will be.
+    State(State),
 }
 
 impl Start {
@@ -105,6 +107,7 @@ impl Start {
                     .to_owned(),
             }),
             Self::Model(model) => of_model(model, data, rows),
+            Self::State(state) => Ok(state.clone()),
         }
     }
 }

@@ -68,6 +68,7 @@ pub mod reading;
 pub mod settings;
 pub mod sources;
 pub mod tuning;
+pub mod update;
 
 pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
@@ -81,3 +82,4 @@ pub use plan::Plan;
 pub use reading::load_for_fit;
 pub use settings::FitSettings;
 pub use sources::DataSources;
+pub use update::{Changes, Updated};

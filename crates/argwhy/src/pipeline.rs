@@ -23,6 +23,7 @@ use argwhy_core::problem::Problem;
 use argwhy_core::solver::{NewtonSettings, Outcome, SsoSettings, path, sso, theta};
 use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
+use argwhy_io::{Kept, save_model_with};
 use following::Forward;
 use ndarray::{Axis, s};
 use std::ops::Range;
@@ -38,6 +39,8 @@ pub struct Pipeline {
     backend: Option<Arc<dyn Backend>>,
     /// In place of zeros.
     start: Option<Start>,
+    /// In place of those that the data would give.
+    features: Option<FeatureMap>,
     checkpoints: Option<Checkpoints>,
 }
 
@@ -67,7 +70,7 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings, backend: None, start: None, checkpoints: None })
+        Ok(Self { settings, backend: None, start: None, features: None, checkpoints: None })
     }
 
     /// The same with kernel values on a machine of one's own, whatever the settings say.
@@ -81,6 +84,13 @@ impl Pipeline {
     #[must_use]
     pub fn starting_from(mut self, start: Start) -> Self {
         self.start = Some(start);
+        self
+    }
+
+    /// The same with features whose statistics come from elsewhere.
+    #[must_use]
+    pub(crate) fn with_features(mut self, features: FeatureMap) -> Self {
+        self.features = Some(features);
         self
     }
 
@@ -282,8 +292,11 @@ impl Pipeline {
         let (backend, mut plan) = self.planned(sizes, progress)?;
         let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
-        let features =
-            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
+        let own = || {
+            let (signals, weights) = (data.signals(), data.weights());
+            FeatureMap::fit_weighted(settings.feature_settings(), signals, weights)
+        };
+        let features = self.features.clone().map_or_else(own, Ok)?;
         let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
@@ -411,6 +424,18 @@ impl Fit {
         }
         let stored = to_stored(&self.settings, &self.sources)?;
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
+    }
+
+    /// The same with the rows of `data` that it learned from, for
+    /// [`Pipeline::update`](crate::Pipeline::update).
+    pub fn save_with_data(&self, path: impl AsRef<Path>, data: &Dataset) -> Result<(), Error> {
+        if let Some(kernel) = self.model.kernel().custom_part() {
+            return Err(Error::CustomKernel { name: kernel.name().to_owned() });
+        }
+        let stored = to_stored(&self.settings, &self.sources)?;
+        let rows = self.rows.iter().map(|&row| row as u64).collect();
+        let kept = Kept { data: data.select(&self.rows), rows };
+        Ok(save_model_with(path.as_ref(), &self.model, &stored, Some(&kept))?)
     }
 
     /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names

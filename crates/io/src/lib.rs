@@ -10,6 +10,7 @@ pub mod budget;
 pub mod checkpoint;
 pub mod data;
 pub mod error;
+pub mod kept;
 pub mod model;
 
 pub use budget::Budget;
@@ -20,4 +21,8 @@ pub use data::{
     load_if, write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
 };
 pub use error::DataError;
-pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};
+pub use kept::Kept;
+pub use model::{
+    ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model,
+    save_model_with,
+};

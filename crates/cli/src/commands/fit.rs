@@ -53,7 +53,7 @@ impl FitResult {
         Self { model: None, ..self }
     }
 
-    fn new(fit: &Fit, path: &Path) -> Self {
+    pub fn new(fit: &Fit, path: &Path) -> Self {
         Self::of(&fit.model, path)
     }
 
@@ -159,7 +159,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let fit = with_sources(fitted?, &sources);
     let kept = !started && nothing_reached(&fit) && args.output.exists();
     if !kept {
-        fit.save(&args.output)?;
+        save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
     }
     summarise(&fit, (&args.output, kept), outputs.quiet);
     let mut aside = Aside::new(outputs.quiet, "judging it on rows kept aside");
@@ -185,11 +185,20 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
 
 /// What `fit --json` prints of a fit that was judged.
 #[derive(Serialize)]
-struct WithVerdict<'a> {
+pub struct WithVerdict<'a> {
     #[serde(flatten)]
-    result: FitResult,
+    pub result: FitResult,
     #[serde(flatten)]
-    verdict: Judged<'a>,
+    pub verdict: Judged<'a>,
+}
+
+/// Writes the model, with its rows where these are kept.
+pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
+    match data {
+        Some(data) => fit.save_with_data(path, data)?,
+        None => fit.save(path)?,
+    }
+    Ok(())
 }
 
 fn judges(outputs: &OutputOptions) -> bool {
@@ -208,7 +217,7 @@ fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliErro
 }
 
 /// The verdict on stderr.
-fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
+pub fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
     for line in verdict.judgement().map(judged::table).unwrap_or_default() {
         say(quiet, format_args!("{line}"));
     }
@@ -232,7 +241,7 @@ fn nothing_reached(fit: &Fit) -> bool {
 }
 
 /// What came of it. `kept` where the file holds what it held before.
-fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
+pub fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
     let products = match fit.model.feature_weights() {
         Some(_) => String::new(),

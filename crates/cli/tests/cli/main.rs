@@ -27,3 +27,4 @@ mod refusals;
 mod sso;
 mod theta;
 mod tune;
+mod update;
