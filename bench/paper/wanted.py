@@ -1,0 +1,173 @@
+"""Which cells each table and figure is made of."""
+
+import data
+from published import SIX, THREE
+from tasks import TASKS
+
+import settings
+
+PARTS = ["table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "landscape"]
+
+# Plain inverse optimization: the signals themselves, no kernel.
+PLAIN = {"kernel": "linear", "features": "raw", "intercept": True, "primal": True}
+# Figure 2: with and without the paper's two tricks, and our own way.
+ABLATION = {
+    "SSO": {"selection": "paper", "init": "paper-warm-up", "warm_up": 2},
+    "Heuristic": {"selection": "paper", "init": "zero"},
+    "WarmUp": {"selection": "random", "init": "paper-warm-up", "warm_up": 2},
+    "neither": {"selection": "random", "init": "zero"},
+    "argwhy's SSO": {"selection": "violation", "init": "warm-up", "warm_up": 2},
+}
+
+
+class Wanted:
+    """The cells of a run: `tasks` of the nine, how many draws, episodes and seeds."""
+
+    def __init__(self, source, arguments):
+        self.source, self.tasks = source, arguments.tasks
+        self.quick = arguments.quick
+        self.episodes = arguments.episodes
+        self.draws, self.seeds = arguments.draws, arguments.seeds
+        self.grid = settings.candidates(arguments.grid)
+        self.landscape_episodes = arguments.landscape_episodes
+        self.budget = arguments.budget
+        self.shrink = arguments.shrink
+
+    def rows(self, task):
+        return max(200, TASKS[task].rows // self.shrink)
+
+    def of(self, names):
+        return [name for name in names if name in self.tasks]
+
+    def score(self, task, method, draw=0, rows=None, **more):
+        rows = self.rows(task) if rows is None else rows
+        cell = {
+            "kind": "score", "task": task, "method": method, "rows": rows, "draw": draw,
+            "episodes": self.episodes,
+        }
+        return {**cell, **more}
+
+    def kio(self, task, draw=0, **settings_):
+        return self.score(task, "kio", draw, settings={"preset": task, **settings_})
+
+    def cloning(self, task, draw, seed, rows=None):
+        more = {"max_epochs": 20} if self.quick else {}
+        return self.score(task, "cloning", draw, rows, seed=seed, **more)
+
+    def teacher(self, task):
+        return {"kind": "teacher", "task": task, "episodes": self.episodes, "seed": 0}
+
+    def tune(self, task, draw, by="error"):
+        return self.score(task, "tune", draw, judge=by, budget=self.budget)
+
+    def chosen(self, task, draw, chosen, rows=None):
+        """The score of settings that a rule chose."""
+        return self.score(task, "argwhy", draw, rows, settings=chosen)
+
+    def table1(self):
+        for task in self.of(SIX):
+            yield self.teacher(task)
+            for draw in self.draws_of(task):
+                yield self.kio(task, draw)
+                yield self.score(task, "io", draw, settings={"preset": task, **PLAIN})
+                for seed in range(self.seeds):
+                    yield self.cloning(task, draw, seed)
+
+    def tuned(self):
+        for task in self.of(SIX):
+            for draw in self.draws_of(task):
+                yield self.tune(task, draw)
+
+    def table2(self):
+        for task in self.of(SIX):
+            yield self.kio(task)
+            yield self.sso(task)
+
+    def sso(self, task):
+        said = {"solver": "sso", "max_iterations": 20, "tol": 1e-12, **ABLATION["SSO"]}
+        return self.score(task, "sso", settings={"preset": task}, sso=said)
+
+    def table3(self):
+        for task in self.of(THREE):
+            yield self.teacher(task)
+            yield self.kio(task)
+            for seed in range(self.seeds):
+                yield self.cloning(task, 0, seed)
+
+    def trace(self, task, said):
+        said = {**said, "max_iterations": 20}
+        return {
+            "kind": "trace", "task": task, "rows": self.rows(task), "draw": 0,
+            "settings": {"preset": task}, "sso": said,
+        }
+
+    def figure1(self):
+        for task in self.of(SIX):
+            yield self.trace(task, ABLATION["SSO"])
+
+    def figure2(self):
+        for task in self.of(["hopper-expert"]):
+            for said in ABLATION.values():
+                yield self.trace(task, said)
+
+    def appendixc(self):
+        for task in self.of(SIX):
+            yield self.kio(task)
+            yield self.kio(task, kernel="laplace")
+            yield self.kio(task, kernel="linear", primal=True)
+
+    def sizes(self, task):
+        """Rows of the figure of growth; a genuine file has no more than it has."""
+        sizes = [n // self.shrink for n in (5000, 20_000, 100_000)]
+        return sizes[:2] if TASKS[task].genuine else sizes
+
+    def growth(self):
+        """The paper's settings, argwhy's without looking at any score, and cloning."""
+        for task in self.of(SIX):
+            for rows in self.sizes(task):
+                yield self.score(task, "kio", 0, rows, settings={"preset": task})
+                yield self.score(task, "argwhy", 0, rows, settings=settings.FIXED)
+                yield self.cloning(task, 0, 0, rows)
+
+    def landscape_rows(self, task):
+        """Medium-expert data is judged with fewer rows than it is fitted with."""
+        return min(self.rows(task), 10_000 // self.shrink)
+
+    def judged(self, task, draw, chosen):
+        return {
+            "kind": "judge", "task": task, "rows": self.landscape_rows(task), "draw": draw,
+            "settings": chosen, "folds": 5 if self.landscape_rows(task) <= 5000 and not self.quick else 3,
+        }
+
+    def tried(self, task, draw, chosen):
+        cell = self.chosen(task, draw, chosen, self.landscape_rows(task))
+        return {**cell, "episodes": self.landscape_episodes}
+
+    def judgements(self, draws=1):
+        for task in self.of([*SIX, *THREE]):
+            for draw in self.draws_of(task)[:draws]:
+                for chosen in self.grid.values():
+                    yield self.judged(task, draw, chosen)
+
+    def landscape(self):
+        for task in self.of([*SIX, *THREE]):
+            for chosen in self.grid.values():
+                yield self.judged(task, 0, chosen)
+                yield self.tried(task, 0, chosen)
+
+    def draws_of(self, task):
+        """One where the rows are the paper's own or all there are, else as many as asked for."""
+        if TASKS[task].genuine or task in THREE:
+            return [0]
+        room = 20_000 // TASKS[task].rows
+        return list(range(min(self.draws, room)))
+
+    def rollouts(self, cells_wanted):
+        """The rollouts that these cells read."""
+        pairs = {}
+        for cell in cells_wanted:
+            if "rows" not in cell:
+                continue
+            needed = data.chunks_needed(self.source, TASKS[cell["task"]], cell["rows"])
+            pairs |= dict.fromkeys(needed)
+        return [{"kind": "rollout", "teacher": t, "number": n} for t, n in pairs]
