@@ -65,7 +65,8 @@ def chunks_needed(source, task, rows):
         return []
     path = stored_path(source, task)
     if path is None:
-        return [(t, n) for t in task.teachers for n in range(max(rows // 2, CHUNK) // CHUNK)]
+        numbers = range(max(rows // 2, CHUNK) // CHUNK)
+        return [(teacher, n) for teacher in rolled_teachers(source, task) for n in numbers]
     with np.load(path) as arrays:
         missing = rows - len(arrays["actions"])
     return [] if task.genuine else [(task.teachers[0], n) for n in range(-(-missing // CHUNK))]
@@ -117,10 +118,31 @@ def rolled(source, teacher, number):
 def rolled_halves(source, task, rows):
     """Medium first, then expert, as D4RL's files have them."""
     per_half = rows // 2 // CHUNK
-    parts = [rolled(source, teacher, n) for teacher in task.teachers for n in range(per_half)]
-    whole = joined(parts, task.stands_in, False)
+    halves = [[rolled(source, t, n) for n in range(per_half)] for t in rolled_teachers(source, task)]
+    if task.expert_file:
+        halves.append([first_rows(stored_expert(source, task), per_half * CHUNK)])
+    whole = joined([part for half in halves for part in half], task.stands_in, False)
     whole.halves = True
     return whole
+
+
+def rolled_teachers(source, task):
+    """Those of a task of two policies whose half no file has."""
+    return task.teachers[:1] if task.expert_file else task.teachers
+
+
+def stored_expert(source, task):
+    path = source.folder / task.expert_file
+    if not path.exists():
+        raise SystemExit(f"bench: {task.name} wants {path}")
+    return read_npz(path, task.stands_in, True)
+
+
+def first_rows(demonstrations, count):
+    cut = {n: getattr(demonstrations, n)[:count] for n in ("observations", "actions", "ends")}
+    cut["ends"] = cut["ends"].copy()
+    cut["ends"][-1] = True
+    return dataclasses.replace(demonstrations, **cut)
 
 
 def joined(parts, note, is_genuine):

@@ -13,10 +13,11 @@ def candidates(size="full"):
         widths, ks = (1.0,), (1e-6, 1e-5)
     if size == "tiny":
         features, kernels, widths, trends, ks = ("raw",), ("rbf",), (1.0,), ("none",), (1e-5, 1e-4)
+    combined = list(itertools.product(features, kernels, widths, trends, ks))
+    if size in ("full", "medium"):
+        combined += itertools.product(["raw"], ["laplace"], [1.0], trends, [1e-6, 1e-5])
     out = {}
-    for feature, kernel, width, trend, k in itertools.product(
-        features, kernels, widths, trends, ks
-    ):
+    for feature, kernel, width, trend, k in combined:
         name = f"{feature} {kernel}" + f" {width:g}/d" * (width != 1.0)
         name += " + linear" * (trend == "linear") + f", k {k:.0e}".replace("e-0", "e-")
         out[name] = {

@@ -12,8 +12,7 @@ from published import APPENDIX_C, SIX, TABLE_1, TABLE_2, TABLE_3, THREE
 from tasks import TASKS
 
 import rules
-import settings
-from wanted import ABLATION, PLAIN
+from wanted import ABLATION, PLAIN, WHY
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import machine  # noqa: E402
@@ -117,7 +116,7 @@ def table1(results, wanted, arguments):
     for task in wanted.of(SIX):
         draws = wanted.draws_of(task)
         kio = [wanted.kio(task, draw) for draw in draws]
-        plain = {"preset": task, **PLAIN}
+        plain = {"preset": TASKS[task].preset, **PLAIN}
         ours, name = chosen_score(results, wanted, task, arguments)
         rows.append({
             "task": task,
@@ -219,26 +218,32 @@ def appendixc(results, wanted, arguments):
     return {"rows": rows}
 
 
-def growth(results, wanted, arguments):
+def by_rows(results, wanted, pairs):
+    """The three ways side by side, for pairs of a task and a number of rows."""
     rows = []
-    for task in wanted.of(SIX):
-        for n in wanted.sizes(task):
-            kinds = {
-                "KIO": wanted.score(task, "kio", 0, n, settings={"preset": task}),
-                "fixed": wanted.score(task, "argwhy", 0, n, settings=settings.FIXED),
-                "cloning": wanted.cloning(task, 0, 0, n),
+    for task, n in pairs:
+        kinds = wanted.compared(task, n)
+        row = {"task": task, "n": n, "genuine": TASKS[task].genuine}
+        row["data"] = data_note(results, kinds.values(), task)
+        for name, cell in kinds.items():
+            found = results.get(cell)
+            row[name] = score_of(results, [cell])
+            row[f"{name} times"] = found and {
+                "fit_seconds": found["fit_seconds"],
+                "decision_microseconds": found["decision_microseconds"],
             }
-            row = {"task": task, "n": n, "genuine": TASKS[task].genuine}
-            row["data"] = data_note(results, kinds.values(), task)
-            for name, cell in kinds.items():
-                found = results.get(cell)
-                row[name] = score_of(results, [cell])
-                row[f"{name} times"] = found and {
-                    "fit_seconds": found["fit_seconds"],
-                    "decision_microseconds": found["decision_microseconds"],
-                }
-            rows.append(row)
+        rows.append(row)
     return {"rows": rows}
+
+
+def growth(results, wanted, arguments):
+    return by_rows(results, wanted, [(t, n) for t in wanted.of(SIX) for n in wanted.sizes(t)])
+
+
+def why(results, wanted, arguments):
+    asked = WHY if "hopper-medium-expert" in wanted.tasks else []
+    sizes = (10_000 // wanted.shrink, 40_000 // wanted.shrink)
+    return by_rows(results, wanted, [(task, n) for n in sizes for task in asked])
 
 
 def landscape(results, wanted, arguments):
@@ -269,7 +274,7 @@ def landscape(results, wanted, arguments):
 
 PARTS = {
     "table1": table1, "table2": table2, "table3": table3, "figure1": figure1, "figure2": figure2,
-    "appendixc": appendixc, "growth": growth, "landscape": landscape,
+    "appendixc": appendixc, "growth": growth, "why": why, "landscape": landscape,
 }
 
 
@@ -291,6 +296,7 @@ def as_text(found):
         "table3": ("KIO", "cloning", "argwhy", "teacher"),
         "appendixc": ("rbf", "laplace", "linear"),
         "growth": ("n", "KIO", "fixed", "cloning"),
+        "why": ("n", "KIO", "fixed", "cloning"),
     }
     for part, names in columns.items():
         rows = found["parts"].get(part, {}).get("rows", [])

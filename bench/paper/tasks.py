@@ -13,10 +13,16 @@ class Task:
     file: str | None  # under the data folder; none is rolled out from the teachers
     stands_in: str  # what the file or the rollouts are, where they are not D4RL's own
     genuine: bool = False
+    expert_file: str | None = None  # the second half, where it is not rolled out
 
     @property
     def world(self):
         return self.name.split("-")[0]
+
+    @property
+    def preset(self):
+        """The paper's settings for it."""
+        return self.name.removesuffix("-genuine")
 
     @property
     def kind(self):
@@ -46,5 +52,9 @@ TASKS = {
         Task("halfcheetah-medium-expert", 100_000,
              ("halfcheetah-d4rl-medium-v2", "halfcheetah-dope-10"), None,
              "stands in: D4RL's medium policy and another expert, rolled out"),
+        # No task of the paper: are the stand-in experts why medium-expert falls short here?
+        Task("hopper-medium-expert-genuine", 40_000, ("hopper-d4rl-medium-v2", "hopper-sb3-tqc"),
+             None, "half genuine: D4RL's medium policy rolled out, then D4RL's expert rows",
+             expert_file="d4rl/hopper-expert-v2-subset.npz"),
     ]
 }
