@@ -71,7 +71,7 @@ class Schedule:
 
     def run(self, wanted, title):
         """Does what is not there yet. False where time ran out before everything was."""
-        todo = [cell for cell in unique(wanted) if not self.results.path(cell).exists()]
+        todo = [cell for cell in unique(wanted) if not self._is_done(cell)]
         if not todo:
             return True
         say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
@@ -93,6 +93,12 @@ class Schedule:
                 worker.terminate()
             worker.join()
         return finished
+
+    def _is_done(self, cell):
+        """Rollouts are files of their own, too large to be carried about with the results."""
+        if cell["kind"] == "rollout":
+            return self.source.chunk(cell["teacher"], cell["number"]).exists()
+        return self.results.path(cell).exists()
 
     def _follow(self, workers, feed, waiting, done, total):
         count = 0

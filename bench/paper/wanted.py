@@ -158,11 +158,11 @@ class Wanted:
         cell = self.chosen(task, draw, chosen, self.landscape_rows(task))
         return {**cell, "episodes": self.landscape_episodes}
 
-    def judgements(self, draws=1):
-        for task in self.of([*SIX, *THREE]):
-            for draw in self.draws_of(task)[:draws]:
-                for chosen in self.grid.values():
-                    yield self.judged(task, draw, chosen)
+    def judgements(self, names):
+        """What a rule looks at to choose for these tasks."""
+        for task in self.of(names):
+            for chosen in self.grid.values():
+                yield self.judged(task, 0, chosen)
 
     def landscape(self):
         for task in self.of([*SIX, *THREE]):
