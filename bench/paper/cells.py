@@ -17,6 +17,7 @@ import numpy as np
 import policies
 from tasks import TASKS
 
+import conic
 import criteria
 import published
 
@@ -178,6 +179,21 @@ def by_cloning(cell, source, demonstrations, mask):
     return policy, about | {"fit_seconds": time.monotonic() - started}
 
 
+def by_scs(cell, source):
+    """SCS on the paper's semidefinite program beside Newton on the same rows."""
+    demonstrations, mask = rows_of(cell, source)
+    exact, about = fitted(cell, demonstrations, mask, {"tol": 1e-9})
+    try:
+        policy, found = conic.solve(demonstrations, mask, exact.regularization)
+    except conic.Missing as missing:
+        raise Left(str(missing)) from None
+    world = TASKS[cell["task"]].world
+    found["objective"] *= published.OBJECTIVE_SCALE[world]
+    found |= episodes_of(policy, world, cell["episodes"])
+    about |= episodes_of(exact, world, cell["episodes"])
+    return {"note": demonstrations.note, "genuine": demonstrations.genuine, "scs": found, "newton": about}
+
+
 def teachers(cell, source):
     """How good those are who made the data, with the noise they had; of two, both.
 
@@ -204,6 +220,7 @@ METHODS = {
 }
 KINDS = {
     "rollout": roll_out, "score": score, "judge": judge, "trace": trace, "teacher": teachers,
+    "scs": by_scs,
 }
 
 

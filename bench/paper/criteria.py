@@ -9,7 +9,9 @@ In: demonstrations, the rows to learn from, settings. Out: numbers of which less
 * `jump`: how far the decision moves when the signal is shaken so;
 * `drift`: the world is learned from the demonstrations as well (what follows a signal and a
   decision), the policy acts in that for 25 steps from states kept aside, and this is how far it is
-  from the expert's path by then, in spreads of the signals, at most 3.
+  from the expert's path by then, in spreads of the signals, at most 3;
+* `stray`: the same for 100 steps, and the distance is that to the nearest state of any
+  demonstration: a policy may be out of step with one path and still walk as the expert does.
 """
 
 import data
@@ -20,7 +22,9 @@ import settings as candidates
 
 SHAKE = 0.1
 HORIZON = 25
+STRAY_HORIZON = 100
 STARTS = 64
+KNOWN_STATES = 2000
 FARTHEST = 3.0
 # Of the learned world: enough to say what follows, and quick.
 WORLD_ROWS = 5000
@@ -45,6 +49,7 @@ def measure(demonstrations, mask, settings, world, options, n_folds=5):
         found["jump"].append(squared(shaken - decided))
         if drift is None:
             drift = drifted(policy, world, demonstrations, fold, spread)
+            drift |= strayed(policy, world, demonstrations, mask, spread)
     out = {name: float(np.mean(np.concatenate(parts))) for name, parts in found.items()}
     for name in ("error", "shaken", "jump"):
         out[name] = out[name] ** 0.5
@@ -88,17 +93,40 @@ def drifted(policy, world, demonstrations, fold, spread):
     starts = start_rows(demonstrations, fold)
     if world is None or len(starts) == 0:
         return {"drift": None, "drift_early": None}
-    model, scale = world
-    state = demonstrations.observations[starts].astype(float)
-    limit = np.abs(demonstrations.observations).max(axis=0) * 2.0
     away = []
-    for step in range(1, HORIZON + 1):
-        inputs = np.hstack([state, policy.predict(state)])
-        state = np.clip(state + model.predict(inputs) * scale, -limit, limit)
+    for step, state in enumerate(imagined(policy, world, demonstrations, starts, HORIZON), 1):
         expert = demonstrations.observations[starts + step]
         distance = np.sqrt(np.mean(((state - expert) / (spread + 1e-9)) ** 2, axis=1))
         away.append(float(np.minimum(distance, FARTHEST).mean()))
     return {"drift": away[-1], "drift_early": away[HORIZON // 5 - 1]}
+
+
+def imagined(policy, world, demonstrations, starts, steps):
+    """States of the policy in the learned world, step by step, one row a start."""
+    model, scale = world
+    state = demonstrations.observations[starts].astype(float)
+    limit = np.abs(demonstrations.observations).max(axis=0) * 2.0
+    for _ in range(steps):
+        inputs = np.hstack([state, policy.predict(state)])
+        state = np.clip(state + model.predict(inputs) * scale, -limit, limit)
+        yield state
+
+
+def strayed(policy, world, demonstrations, mask, spread):
+    """How far from everything the expert has seen the policy comes in a learned world."""
+    if world is None:
+        return {"stray": None}
+    rows = np.flatnonzero(mask)
+    starts = rows[np.linspace(0, len(rows) - 1, STARTS).astype(int)]
+    known = rows[np.linspace(0, len(rows) - 1, min(KNOWN_STATES, len(rows))).astype(int)]
+    seen = demonstrations.observations[known] / (spread + 1e-9)
+    away = []
+    for state in imagined(policy, world, demonstrations, starts, STRAY_HORIZON):
+        here = state / (spread + 1e-9)
+        squares = (here**2).sum(axis=1)[:, None] + (seen**2).sum(axis=1) - 2.0 * here @ seen.T
+        nearest = np.sqrt(np.maximum(squares.min(axis=1), 0.0) / here.shape[1])
+        away.append(np.minimum(nearest, FARTHEST).mean())
+    return {"stray": float(np.mean(away))}
 
 
 def start_rows(demonstrations, fold):

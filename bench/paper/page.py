@@ -1,37 +1,19 @@
 """The page: one HTML file with everything in it, tables beside plots, for people to show around."""
 
 import html
+import pathlib
 
 import plots
 import rules
 
-CSS = """
-:root{--ink:#1b2430;--soft:#5b6675;--line:#dfe4ea;--ground:#fff;--tint:#f5f7fa;--win:#e6f4ea;
---c0:#2563a8;--c1:#d9822b;--c2:#3a8f5c;--c3:#8e4f9e;--c4:#b5443c;--c5:#6b7280;--c6:#17a2b8;--c7:#b8860b;--c8:#d16ba5}
-@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#9aa6b5;--line:#323b47;--ground:#14181e;
---tint:#1c222a;--win:#1d3a2a;--c0:#6ea8e8;--c1:#f0a75c;--c2:#6cc48f;--c3:#c08ad0;--c4:#e57f77;--c5:#a3adba;--c6:#5fd0e0;--c7:#d8b45a;--c8:#f0a6cf}}
-*{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);
-font:16px/1.5 system-ui,sans-serif}main{max-width:1240px;margin:0 auto;padding:2rem 1.2rem 4rem}
-h1{font-size:1.9rem;margin:0 0 .3rem}h2{margin:2.6rem 0 .4rem;font-size:1.3rem}p{max-width:52rem}
-.soft,caption{color:var(--soft)}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{padding:.35rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap;
-font-variant-numeric:tabular-nums}th:first-child,td:first-child,td.left,th.left{text-align:left}
-td.left{white-space:normal;min-width:11rem;color:var(--soft);font-size:.82rem}
-tr:hover td{background:var(--tint)}td.win{background:var(--win);font-weight:600}
-td small,th small{color:var(--soft);display:block;font-size:.78rem;font-weight:400}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(22rem,1fr));gap:1rem 2rem}.pair h3{margin:.6rem 0 0}.pair p{margin:0}svg{max-width:46rem;width:100%;height:auto;display:block;margin-top:.8rem}
-svg text{fill:var(--soft);font-size:12px}svg .name{fill:var(--ink)}.grid{stroke:var(--line)}
-.error{stroke:var(--ink);stroke-width:1.2}.legend{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;font-size:.88rem;margin:.2rem 0 0}
-.legend i{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.4rem;vertical-align:-1px}
-"""
-
 
 def render(found):
+    style = pathlib.Path(__file__).with_name("page.css").read_text()
     parts = [SECTIONS[name](part) for name, part in found["parts"].items()]
     head = (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
         'content="width=device-width,initial-scale=1"><title>The paper, reproduced</title>'
-        f"<style>{CSS}</style><main><h1>Scalable Kernel Inverse Optimization, reproduced</h1>"
+        f"<style>{style}</style><main><h1>Scalable Kernel Inverse Optimization, reproduced</h1>"
     )
     return head + about(found["about"]) + "".join(parts) + "</main></html>"
 
@@ -125,9 +107,10 @@ def table2(part):
             e(row["task"]),
             objective(row["newton"], paper["SCS"]), objective(row["sso"], paper["SSO"]),
             difference(row), score(row["newton score"], paper["SCS score"]),
-            score(row["sso score"], paper["SSO score"]), (e(row["data"]), "left"),
+            score(row["sso score"], paper["SSO score"]), *scs(row["scs"]), (e(row["data"]), "left"),
         ])
-    header = ["task", "Newton, exact", "SSO, 20 blocks", "off the paper's", "score", "score of SSO", "data"]
+    header = ["task", "Newton, exact", "SSO, 20 blocks", "off the paper's", "score", "score of SSO"]
+    header += ["SCS, few rows", "Newton, the same", "data"]
     return (
         "<h2>Table 2: the optimum</h2><p>The objective in the paper's scale. Newton is exact and proves it "
         "(relative gap below); the paper solved with SCS. SSO is the paper's algorithm; the paper's score of it is the "
@@ -142,6 +125,19 @@ def objective(found, published):
         f"{found['objective']:.4f}<small>{published:g} · gap {found['relative_gap']:.0e} · "
         f"{found['fit_seconds']:.1f} s</small>"
     )
+
+
+def scs(found):
+    """Both solvers on the rows that SCS can take."""
+    if "left" in found:
+        return [f"–<small>{e(found['left'])}</small>", "–"]
+    cells = []
+    for solver, seconds in (("scs", found["seconds"]), ("newton", found["newton seconds"])):
+        one = found[solver]
+        below = f"score {one['score']:.1f} · {seconds:.2g} s"
+        cells.append(f"{one['objective']:.4f}<small>{below}</small>")
+    cells[0] = cells[0].replace("</small>", f" · {found['rows']} rows</small>")
+    return cells
 
 
 def difference(row):

@@ -6,7 +6,7 @@ well they do is told afterwards, beside the best that any choice could have had.
 
 import numpy as np
 
-CRITERIA = ["error", "regret", "shaken", "jump", "drift", "drift_early"]
+CRITERIA = ["error", "regret", "shaken", "jump", "drift", "drift_early", "stray"]
 
 
 def smallest(criterion):
@@ -59,12 +59,14 @@ RULES = {
     "drift": smallest("drift"),
     "early drift": smallest("drift_early"),
     "calmest within one error": steadiest_within_one_error,
+    "stray": smallest("stray"),
     "ranks: error, shaken": mean_rank("error", "shaken"),
     "ranks: error, drift": mean_rank("error", "drift"),
-    "ranks: error, shaken, drift": mean_rank("error", "shaken", "drift"),
+    "ranks: error, stray": mean_rank("error", "stray"),
+    "ranks: error, shaken, stray": mean_rank("error", "shaken", "stray"),
 }
 # Of the row "argwhy". It was decided before the scores of the comparison were there.
-DEFAULT = "ranks: error, shaken, drift"
+DEFAULT = "ranks: error, shaken, stray"
 
 
 def correlation(judged, scores, criterion):

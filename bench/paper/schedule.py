@@ -98,7 +98,7 @@ class Schedule:
         """Rollouts are files of their own, too large to be carried about with the results."""
         if cell["kind"] == "rollout":
             return self.source.chunk(cell["teacher"], cell["number"]).exists()
-        return self.results.path(cell).exists()
+        return self.results.get(cell) is not None  # what could not be may be possible now
 
     def _follow(self, workers, feed, waiting, done, total):
         count = 0

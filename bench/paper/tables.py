@@ -150,11 +150,26 @@ def table2(results, wanted, arguments):
             "newton score": score_of(results, [wanted.kio(task)]),
             "sso": sso and {k: sso[k] for k in ("objective", "relative_gap", "fit_seconds")},
             "sso score": score_of(results, [wanted.sso(task)]),
+            "scs": few_rows(results, wanted.scs(task)),
             "published": dict(zip(
                 ("SCS", "SCS score", "SSO", "SSO score"), TABLE_2[task], strict=True
             )),
         })
     return {"rows": rows}
+
+
+def few_rows(results, cell):
+    """SCS beside Newton on the rows that SCS can take; why not, where it could not."""
+    found = results.get(cell)
+    if found is None:
+        return {"left": results.why_not(cell) or "not done"}
+    names = ("objective", "scores")
+    out = {"rows": cell["rows"], "seconds": found["scs"]["seconds"], "status": found["scs"]["status"]}
+    for solver in ("scs", "newton"):
+        objective, scores = (found[solver][name] for name in names)
+        out[solver] = {"objective": objective, "score": float(np.mean(scores))}
+    out["newton seconds"] = found["newton"]["fit_seconds"]
+    return out
 
 
 def table3(results, wanted, arguments):
