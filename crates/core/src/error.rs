@@ -157,6 +157,20 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// Data that is put behind other data has other limits.
+    #[error(
+        "`{what}` is not the same on both sides; old and new rows need limits of the same kinds"
+    )]
+    OneSided {
+        /// The part.
+        what: &'static str,
+    },
+    /// A state does not fit the problem that is to start from it.
+    #[error("{what}")]
+    Start {
+        /// What was seen.
+        what: String,
+    },
     /// A setting is out of its range.
     #[error(fmt = setting)]
     Setting {

@@ -15,4 +15,5 @@ mod primal;
 mod sets_properties;
 mod small_qp;
 mod sso;
+mod starts;
 mod weights;

@@ -5,14 +5,16 @@
 //! everything that is not an array, under a checksum that covers every byte of the file. Files are
 //! treated as hostile.
 
+use crate::checkpoint;
 use crate::data::{check_regular, write_whole};
+use crate::kept::{self, Kept};
 use argwhy_core::Model;
 use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{DecisionSet, Prices, RowLabel};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
 use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayViewD};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -30,7 +32,7 @@ const PLAIN: u64 = 2;
 const KEY: &str = "argwhy";
 /// How the checksum looks inside the header: a JSON string inside a JSON string.
 const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
-const CHECKSUM_LEN: usize = 64;
+pub(crate) const CHECKSUM_LEN: usize = 64;
 
 /// Why a model file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +116,8 @@ pub struct StoredModel {
     pub settings: serde_json::Value,
     /// The version of argwhy that wrote it.
     pub version: String,
+    /// The rows it learned from, where it was told to keep them.
+    pub kept: Option<Kept>,
 }
 
 /// Everything that is not an array. The checksum comes first: see [`CHECKSUM_MARK`].
@@ -175,8 +179,19 @@ pub fn save_model(
     model: &Model,
     settings: &serde_json::Value,
 ) -> Result<(), ModelFileError> {
+    save_model_with(path, model, settings, None)
+}
+
+/// The same with the rows it learned from. Versions that do not know of these read the model all
+/// the same.
+pub fn save_model_with(
+    path: &Path,
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<(), ModelFileError> {
     let write = |source| ModelFileError::Write { path: path.to_path_buf(), source };
-    let bytes = encode_model(model, settings).map_err(|why| write(io::Error::other(why)))?;
+    let bytes = encode(model, settings, kept).map_err(|why| write(io::Error::other(why)))?;
     write_whole(path, &bytes).map_err(write)
 }
 
@@ -228,6 +243,14 @@ pub enum Problem {
 
 /// The file's bytes. The same model and settings give the same bytes.
 pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
+    encode(model, settings, None)
+}
+
+fn encode(
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<Vec<u8>, String> {
     if let Some(kernel) = model.kernel().custom_part() {
         return Err(format!("its kernel `{}` is code of the user's own, not data", kernel.name()));
     }
@@ -249,13 +272,19 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         }),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
-    let tensors = tensors_of(model);
+    let mut tensors = tensors_of(model);
+    tensors.extend(kept.map(kept::tensors).unwrap_or_default());
+    seal(KEY, text, &tensors)
+}
+
+/// A file of arrays and one text, whose `checksum` comes first and is filled in.
+pub(crate) fn seal(key: &str, text: String, tensors: &[Tensor]) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
-    for Tensor { name, dtype, shape, bytes } in &tensors {
+    for Tensor { name, dtype, shape, bytes } in tensors {
         let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| e.to_string())?;
         views.push((*name, view));
     }
-    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), text)])))
         .map_err(|e| e.to_string())?;
     let at = checksum_place(&bytes).ok_or("the header has no place for the checksum")?;
     let hash = blake3::hash(&bytes).to_hex();
@@ -264,7 +293,7 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
 }
 
 /// One array of a file.
-struct Tensor {
+pub(crate) struct Tensor {
     name: &'static str,
     dtype: Dtype,
     shape: Vec<usize>,
@@ -272,12 +301,12 @@ struct Tensor {
 }
 
 impl Tensor {
-    fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
+    pub(crate) fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
         let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
         Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
     }
 
-    fn list<const N: usize>(
+    pub(crate) fn list<const N: usize>(
         name: &'static str,
         dtype: Dtype,
         values: impl ExactSizeIterator<Item = [u8; N]>,
@@ -285,13 +314,15 @@ impl Tensor {
         Self { name, dtype, shape: vec![values.len()], bytes: little_endian(values) }
     }
 
-    /// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
-    fn signals(name: &'static str, signals: &Array2<f64>) -> Self {
-        if !signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
-            return Self::matrix(name, signals);
+    /// As f32 where that loses nothing, as with most recorded data; half the size then.
+    pub(crate) fn numbers(name: &'static str, values: &ArrayViewD<'_, f64>) -> Self {
+        let shape = values.shape().to_vec();
+        if values.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
+            let bytes = little_endian(values.iter().map(|v| (*v as f32).to_le_bytes()));
+            return Self { name, dtype: Dtype::F32, shape, bytes };
         }
-        let bytes = little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes()));
-        Self { name, dtype: Dtype::F32, shape: signals.shape().to_vec(), bytes }
+        let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
+        Self { name, dtype: Dtype::F64, shape, bytes }
     }
 }
 
@@ -313,10 +344,10 @@ fn tensors_of(model: &Model) -> Vec<Tensor> {
         Tensor::list("price_rows", Dtype::U64, prices.samples.iter().map(|v| v.to_le_bytes())),
         Tensor::list("price_values", Dtype::F64, prices.values.iter().map(|v| v.to_le_bytes())),
         Tensor::list("support_rows", Dtype::U64, rows.iter().map(|v| v.to_le_bytes())),
-        Tensor::signals("support_signals", signals),
+        Tensor::numbers("support_signals", &signals.view().into_dyn()),
     ];
     if let Some(seen) = &model.seen {
-        tensors.push(Tensor::signals("seen_signals", &seen.pivots));
+        tensors.push(Tensor::numbers("seen_signals", &seen.pivots.view().into_dyn()));
     }
     if let Some(theta) = &model.theta {
         tensors.push(Tensor::matrix("theta_multiplier", &theta.multiplier));
@@ -332,10 +363,15 @@ fn tensors_of(model: &Model) -> Vec<Tensor> {
 pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| Problem::NotAModel(e.to_string()))?;
-    let text =
-        header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)).ok_or_else(|| {
-            Problem::NotAModel("a safetensors file without argwhy metadata".into())
-        })?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let text = metadata.get(KEY).ok_or_else(|| {
+        let what = if metadata.contains_key(checkpoint::KEY) {
+            "a checkpoint, from which `argwhy fit --resume` makes one"
+        } else {
+            "a safetensors file without argwhy metadata"
+        };
+        Problem::NotAModel(what.to_owned())
+    })?;
     let damaged = |e: &dyn std::fmt::Display| Problem::Damaged(e.to_string());
     let preamble: Preamble = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if preamble.format > FORMAT {
@@ -393,7 +429,8 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         record: metadata.record,
     };
     model.validate().map_err(|e| damaged(&e))?;
-    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version })
+    let kept = kept::read(&file, &model.names)?;
+    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version, kept })
 }
 
 /// Weights of features, where the kernel has these and nothing says something else of samples.
@@ -413,7 +450,7 @@ fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u
     values.flatten().collect()
 }
 
-fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
+pub(crate) fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
     let wrong = |what: String| Problem::Damaged(what);
     let &[rows, columns] = tensor.shape() else {
         return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
@@ -463,7 +500,7 @@ fn checksum_place(bytes: &[u8]) -> Option<usize> {
 }
 
 /// BLAKE3 of the whole file with the digits of the checksum itself read as zeros.
-fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
+pub(crate) fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
     let at = checksum_place(bytes)
         .ok_or_else(|| Problem::Damaged("its checksum is missing".to_owned()))?;
     let mut hasher = blake3::Hasher::new();
