@@ -130,7 +130,7 @@ def objective(found, published):
 def scs(found):
     """Both solvers on the rows that SCS can take."""
     if "left" in found:
-        return [f"–<small>{e(found['left'])}</small>", "–"]
+        return [(f"–<small>{e(found['left'])}</small>", "left"), "–"]
     cells = []
     for solver, seconds in (("scs", found["seconds"]), ("newton", found["newton seconds"])):
         one = found[solver]

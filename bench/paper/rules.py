@@ -11,7 +11,7 @@ CRITERIA = ["error", "regret", "shaken", "jump", "drift", "drift_early", "stray"
 
 def smallest(criterion):
     def rule(judged):
-        known = {name: found[criterion] for name, found in judged.items()}
+        known = {name: found.get(criterion) for name, found in judged.items()}
         return min(known, key=lambda name: np.inf if known[name] is None else known[name])
 
     return rule
@@ -47,7 +47,8 @@ def mean_rank(*names):
 
 
 def ranks(judged, criterion):
-    values = {n: np.inf if f[criterion] is None else f[criterion] for n, f in judged.items()}
+    values = {n: f.get(criterion) for n, f in judged.items()}
+    values = {n: np.inf if value is None else value for n, value in values.items()}
     order = sorted(values, key=values.get)
     return {name: place for place, name in enumerate(order)}
 
@@ -71,7 +72,7 @@ DEFAULT = "ranks: error, shaken, stray"
 
 def correlation(judged, scores, criterion):
     """Spearman's: how well less of the criterion goes with more score; 1 is perfectly."""
-    names = [name for name in judged if name in scores and judged[name][criterion] is not None]
+    names = [name for name in judged if name in scores and judged[name].get(criterion) is not None]
     if len(names) < 3:
         return None
     by_criterion = place([-judged[name][criterion] for name in names])

@@ -270,7 +270,7 @@ def landscape(results, wanted, arguments):
             found = score_of(results, [wanted.tried(task, 0, said)])
             if found and name in judged:
                 scores[name] = found["mean"]
-                criteria = {c: judged[name][c] for c in rules.CRITERIA}
+                criteria = {c: judged[name].get(c) for c in rules.CRITERIA}
                 rows.append({
                     "task": task, "data": judged[name]["note"], "genuine": judged[name]["genuine"],
                     "settings": name, **criteria, "score": found,
