@@ -233,11 +233,14 @@ def appendixc(results, wanted, arguments):
     return {"rows": rows}
 
 
-def by_rows(results, wanted, pairs):
-    """The three ways side by side, for pairs of a task and a number of rows."""
+def by_rows(results, wanted, arguments, pairs):
+    """The ways side by side, for pairs of a task and a number of rows."""
     rows = []
     for task, n in pairs:
         kinds = wanted.compared(task, n)
+        choice_ = choice(results, wanted, task, arguments.rule)
+        if choice_ is not None:
+            kinds["argwhy"] = wanted.chosen(task, 0, wanted.grid[choice_], n)
         row = {"task": task, "n": n, "genuine": TASKS[task].genuine}
         row["data"] = data_note(results, kinds.values(), task)
         for name, cell in kinds.items():
@@ -252,13 +255,14 @@ def by_rows(results, wanted, pairs):
 
 
 def growth(results, wanted, arguments):
-    return by_rows(results, wanted, [(t, n) for t in wanted.of(SIX) for n in wanted.sizes(t)])
+    pairs = [(task, n) for task in wanted.of(SIX) for n in wanted.sizes(task)]
+    return by_rows(results, wanted, arguments, pairs)
 
 
 def why(results, wanted, arguments):
     asked = WHY if "hopper-medium-expert" in wanted.tasks else []
     sizes = (10_000 // wanted.shrink, 40_000 // wanted.shrink)
-    return by_rows(results, wanted, [(task, n) for n in sizes for task in asked])
+    return by_rows(results, wanted, arguments, [(task, n) for n in sizes for task in asked])
 
 
 def landscape(results, wanted, arguments):
@@ -310,7 +314,7 @@ def as_text(found):
         "table1": ("KIO", "IO", "cloning", "argwhy", "tune", "teacher"),
         "table3": ("KIO", "cloning", "argwhy", "teacher"),
         "appendixc": ("rbf", "laplace", "linear"),
-        "growth": ("n", "KIO", "fixed", "cloning"),
+        "growth": ("n", "KIO", "argwhy", "fixed", "cloning"),
         "why": ("n", "KIO", "fixed", "cloning"),
     }
     for part, names in columns.items():
@@ -323,7 +327,7 @@ def as_text(found):
             for name in names:
                 theirs = row.get("published", {}).get(name)
                 theirs = theirs[0] if isinstance(theirs, tuple) else theirs
-                text = shown(row[name]) + ("" if theirs is None else f" ({theirs:g})")
+                text = shown(row.get(name)) + ("" if theirs is None else f" ({theirs:g})")
                 cells.append(f"{text:>20}")
             lines.append(" | ".join(cells) + f" | {row['data']}")
     for row in found["parts"].get("table2", {}).get("rows", []):
