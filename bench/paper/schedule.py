@@ -72,6 +72,8 @@ class Schedule:
     def run(self, wanted, title):
         """Does what is not there yet. False where time ran out before everything was."""
         todo = [cell for cell in unique(wanted) if not self._is_done(cell)]
+        # The longest first, or the last of them would run alone.
+        todo.sort(key=lambda cell: -cell.get("rows", 0))
         if not todo:
             return True
         say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
