@@ -121,7 +121,7 @@ def table1(results, wanted, arguments):
         rows.append({
             "task": task,
             "data": data_note(results, kio, task),
-            "genuine": TASKS[task].genuine,
+            "genuine": wanted.is_genuine(task),
             "n": wanted.rows(task),
             "draws": len(draws),
             "KIO": score_of(results, kio),
@@ -145,7 +145,7 @@ def table2(results, wanted, arguments):
         rows.append({
             "task": task,
             "data": data_note(results, [wanted.kio(task)], task),
-            "genuine": TASKS[task].genuine,
+            "genuine": wanted.is_genuine(task),
             "newton": exact and {k: exact[k] for k in ("objective", "relative_gap", "fit_seconds")},
             "newton score": score_of(results, [wanted.kio(task)]),
             "sso": sso and {k: sso[k] for k in ("objective", "relative_gap", "fit_seconds")},
@@ -179,7 +179,7 @@ def table3(results, wanted, arguments):
         rows.append({
             "task": task,
             "data": data_note(results, [wanted.kio(task)], task),
-            "genuine": TASKS[task].genuine,
+            "genuine": wanted.is_genuine(task),
             "n": wanted.rows(task),
             "KIO": score_of(results, [wanted.kio(task)]),
             "cloning": score_of(results, clonings(wanted, task)),
@@ -226,7 +226,7 @@ def appendixc(results, wanted, arguments):
         rows.append({
             "task": task,
             "data": data_note(results, [wanted.kio(task)], task),
-            "genuine": TASKS[task].genuine,
+            "genuine": wanted.is_genuine(task),
             **ours,
             "published": dict(zip(("rbf", "laplace", "linear"), APPENDIX_C[task], strict=True)),
         })
@@ -241,7 +241,7 @@ def by_rows(results, wanted, arguments, pairs):
         choice_ = choice(results, wanted, task, arguments.rule)
         if choice_ is not None:
             kinds["argwhy"] = wanted.chosen(task, 0, wanted.grid[choice_], n)
-        row = {"task": task, "n": n, "genuine": TASKS[task].genuine}
+        row = {"task": task, "n": n, "genuine": wanted.is_genuine(task)}
         row["data"] = data_note(results, kinds.values(), task)
         for name, cell in kinds.items():
             found = results.get(cell)

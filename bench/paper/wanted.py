@@ -130,7 +130,15 @@ class Wanted:
     def sizes(self, task):
         """Rows of the figure of growth; a genuine file has no more than it has."""
         sizes = [n // self.shrink for n in (5000, 20_000, 100_000)]
-        return sizes[:2] if TASKS[task].genuine else sizes
+        return sizes[:2] if TASKS[task].genuine and not self.has_d4rl(task) else sizes
+
+    def has_d4rl(self, task):
+        path = data.find_hdf5(self.source.folder, TASKS[task])
+        return path is not None and path.name != "main_data.hdf5"
+
+    def is_genuine(self, task):
+        """Whether the rows are the paper's own."""
+        return self.has_d4rl(task) or TASKS[task].genuine
 
     def growth(self):
         """The paper's settings, argwhy's without looking at any score, and cloning."""
@@ -180,7 +188,7 @@ class Wanted:
 
     def draws_of(self, task):
         """One where the rows are the paper's own or all there are, else as many as asked for."""
-        if TASKS[task].genuine or task in THREE:
+        if self.is_genuine(task) or task in THREE:
             return [0]
         room = 20_000 // TASKS[task].rows
         return list(range(min(self.draws, room)))

@@ -114,6 +114,40 @@ def test_cloning_learns_what_it_is_shown():
     np.testing.assert_array_equal(again.predict(signals), policy.predict(signals))
 
 
+def test_files_of_d4rl_are_genuine_and_cut_as_the_paper_cut_them(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    n = 50
+    arrays = {
+        "observations": np.arange(n * 11.0).reshape(n, 11), "actions": np.zeros((n, 3)), "rewards": np.ones(n),
+        "terminals": np.arange(n) % 10 == 9, "timeouts": np.arange(n) % 25 == 24,
+    }
+    for kind in ("medium", "medium_expert"):
+        with h5py.File(tmp_path / f"hopper_{kind}-v2.hdf5", "w") as file:
+            for name, values in arrays.items():
+                file[name] = values
+    monkeypatch.setattr(data, "LOADED", 20)
+    source = data.Source(tmp_path, tmp_path)
+    one = data.load(source, TASKS["hopper-medium"], 5)
+    assert (len(one), one.genuine, one.note) == (n, True, "genuine: D4RL hopper-medium-v2")
+    assert one.ends.sum() == 6 and data.chunks_needed(source, TASKS["hopper-medium"], 10**6) == []
+    two = data.load(source, TASKS["hopper-medium-expert"], 5)
+    assert two.halves and len(two) == 40 and two.observations[20, 0] == arrays["observations"][30, 0]
+    assert data.recorded_returns(source, TASKS["hopper-medium"]) == [10.0, 10.0]
+
+
+def test_files_of_minari_have_their_episodes(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "mujoco" / "hopper" / "expert-v0" / "data" / "main_data.hdf5"
+    path.parent.mkdir(parents=True)
+    with h5py.File(path, "w") as file:
+        for number in (0, 1, 10, 2):
+            file[f"episode_{number}/observations"] = np.full((4, 11), float(number))
+            file[f"episode_{number}/actions"] = np.zeros((3, 3))
+    found = data.load(data.Source(tmp_path, tmp_path), TASKS["hopper-expert"], 5)
+    assert found.observations[::3, 0].tolist() == [0.0, 1.0, 2.0, 10.0] and not found.genuine
+    assert np.flatnonzero(found.ends).tolist() == [2, 5, 8, 11]
+
+
 def demonstrations(halves=False):
     n = 60
     ends = np.arange(n) % 12 == 11
