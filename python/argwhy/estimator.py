@@ -196,6 +196,20 @@ class KernelInverseOptimizer(Parametrised):
         self.verbose = verbose
         self.callback = callback
 
+    @classmethod
+    def from_preset(cls, name: str, **parameters: Any) -> KernelInverseOptimizer:
+        """An estimator with the settings of one of the paper's experiments, as ``fit --preset``.
+
+        ``name`` is a dataset of D4RL; ``parameters`` go before what the preset says. The paper's
+        rows stand in ``argwhy fit --help``.
+
+        >>> KernelInverseOptimizer.from_preset("walker2d-medium-v2").regularization
+        1e-05
+        """
+        settings = {each: value for each, value in parameters.items() if each in _DEFAULT}
+        others = {each: value for each, value in parameters.items() if each not in _DEFAULT}
+        return cls(**_argwhy.preset(name, settings), **others)
+
     # Learning
 
     def fit(

@@ -4,11 +4,14 @@
 use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
 use argwhy::judging::HOLDOUT;
-use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers};
+use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers, Preset};
 use argwhy::tuning::{Judge, N_PARTS};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -73,12 +76,43 @@ pub struct FitArgs {
     /// Options from a TOML file, by the same names; the command line wins
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
+    /// Start from the settings of one of the paper's experiments, limits of ±1 included; the
+    /// config file and the command line win. The rows it drew from D4RL's file are for --rows
+    #[arg(long, value_name = "NAME", value_parser = PresetParser)]
+    pub preset: Option<Preset>,
     #[command(flatten)]
     pub source: SourceOptions,
     #[command(flatten)]
     pub settings: SettingFlags,
     #[command(flatten)]
     pub outputs: OutputOptions,
+}
+
+/// Reads the name of a preset; help and completions list them all, with what they say.
+#[derive(Clone)]
+struct PresetParser;
+
+impl TypedValueParser for PresetParser {
+    type Value = Preset;
+
+    fn parse_ref(
+        &self,
+        _: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Preset, clap::Error> {
+        let refused = |why: String| clap::Error::raw(ErrorKind::InvalidValue, why + "\n");
+        Preset::named(&value.to_string_lossy()).map_err(|error| refused(error.to_string()))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let described = |preset: Preset| {
+            let Preset { rows, regularization, block, .. } = preset;
+            let help = format!("k {regularization:e}, block {block}; rows {rows}");
+            PossibleValue::new(preset.name).help(help)
+        };
+        Some(Box::new(Preset::ALL.into_iter().map(described)))
+    }
 }
 
 #[derive(Args)]
