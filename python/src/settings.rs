@@ -100,7 +100,12 @@ pub fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bou
 
 /// The settings that parameters describe.
 pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
-    FitSettings::from_table(&table(given)?).map_err(|error| {
+    settings_of(&table(given)?)
+}
+
+/// The same of a table by the names of a config file.
+pub fn settings_of(table: &Table) -> PyResult<FitSettings> {
+    FitSettings::from_table(table).map_err(|error| {
         let (name, known) = (python_name(&error.name), error.known.iter());
         PyValueError::new_err(if let Some(why) = &error.why {
             format!("{name}: {why}")

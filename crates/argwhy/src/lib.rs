@@ -68,9 +68,9 @@ pub mod settings;
 pub mod sources;
 pub mod tuning;
 
-pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
+pub use argwhy_core::{familiarity, ranges};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use error::Error;
 pub use judging::{Judgement, Judging, Verdict};

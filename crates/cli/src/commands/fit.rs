@@ -10,6 +10,7 @@ use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
+use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages};
@@ -147,7 +148,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     };
     let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
     let traced = follow.finish();
-    let fit = with_sources(fitted?, &sources);
+    let mut fit = with_sources(fitted?, &sources);
     let kept = nothing_reached(&fit) && args.output.exists();
     if !kept {
         fit.save(&args.output)?;
@@ -157,7 +158,17 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
     drop(aside);
     if judges(outputs) {
+        learn_aside(&mut fit, &verdict, &pipeline, &data);
+        if !kept {
+            fit.save(&args.output)?;
+        }
+    }
+    if judges(outputs) {
         tell(&fit, &verdict, outputs.quiet);
+        let misfits = fit.model.misfits.as_ref();
+        misfits::told(misfits, &fit.model.names).iter().for_each(|line| {
+            say(outputs.quiet, format_args!("{line}"));
+        });
     }
     if let Some(path) = &outputs.report {
         let source = args.data.display().to_string();
@@ -168,7 +179,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if outputs.json {
         let result = FitResult::new(&fit, &args.output);
         let result = if kept { result.unwritten() } else { result };
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict) })?;
+        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
@@ -181,6 +193,17 @@ struct WithVerdict<'a> {
     result: FitResult,
     #[serde(flatten)]
     verdict: Judged<'a>,
+    /// Rows that fit worst; none where that was not looked for.
+    misfits: Option<misfits::Listed>,
+}
+
+/// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
+fn learn_aside(fit: &mut Fit, verdict: &Verdict, pipeline: &Pipeline, data: &Dataset) {
+    let judged = verdict.judgement();
+    fit.model.calibration = judged.and_then(|judged| judged.calibration.clone());
+    if fit.outcome.status == Status::Solved {
+        fit.model.misfits = pipeline.misfits(data, &fit.rows, &fit.model, judged);
+    }
 }
 
 fn judges(outputs: &OutputOptions) -> bool {

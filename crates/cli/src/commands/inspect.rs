@@ -6,10 +6,11 @@ use super::{print, print_json};
 use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::misfits;
 use crate::prices::{Held, by_limit};
 use crate::words::count;
 use argwhy::core::dataset::Names;
-use argwhy::core::model::Law;
+use argwhy::core::model::{Calibration, Law};
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
 use argwhy::{Kernel, Model};
@@ -32,6 +33,10 @@ struct Inspection {
     support_rows: Vec<u64>,
     /// Whether decisions need constraints that come with their data.
     constrained: bool,
+    /// Rows kept aside that ranges rest on; none where the model has no ranges.
+    range_rows: Option<usize>,
+    /// Rows that fit worst; none where that was not looked for.
+    misfits: Option<misfits::Listed>,
     /// Limits that hold training decisions, the most frequent first.
     prices: Vec<Held>,
     /// Of a plain linear model: the weights of each feature, one a decision dimension.
@@ -134,6 +139,8 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             support_rows: model.support().map_or_else(Vec::new, |e| e.rows.clone()),
             weights: model.feature_weights().map(|weights| named(model, &weights.values)),
             constrained: model.constrained,
+            misfits: misfits::listed(model.misfits.as_ref(), &model.names),
+            range_rows: model.calibration.as_ref().map(Calibration::n_rows),
             prices: held,
             version: stored.version,
         })?;
@@ -190,6 +197,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
         ),
     );
+    line("ranges", &ranges(model));
     line("written by", &format!("argwhy {}", stored.version));
     line("settings", &stored.settings);
     if let Some(weights) = model.feature_weights() {
@@ -198,8 +206,22 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     if !held.is_empty() {
         text.push_str(&table(&held));
     }
+    if let Some(found) = model.misfits.as_ref().filter(|found| !found.rows.is_empty()) {
+        let _ = writeln!(text, "\nrows that fit worst, {}", misfits::how(found.by));
+        for misfit in &found.rows {
+            let _ = writeln!(text, "  {}", misfits::line(misfit, names));
+        }
+    }
     print(&text)?;
     Ok(End::Done)
+}
+
+/// What ranges of decisions rest on.
+fn ranges(model: &Model) -> String {
+    match &model.calibration {
+        Some(calibration) => format!("from {} kept aside", count(calibration.n_rows(), "row")),
+        None => "none: no rows were kept aside (fit with --holdout)".to_owned(),
+    }
 }
 
 /// Where the constraints of a row come from.
