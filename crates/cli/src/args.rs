@@ -331,7 +331,8 @@ pub struct OutputOptions {
     /// How often the checkpoint is written [default: 60s]
     #[arg(long, value_name = "60s", requires = "checkpoint", help_heading = "Going on")]
     pub checkpoint_every: Option<Span>,
-    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their size
+    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their
+    /// size
     #[arg(long, conflicts_with = "path", help_heading = "Going on")]
     pub keep_data: bool,
     /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and
