@@ -7,7 +7,7 @@
 //!
 //! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] →
 //! [`operator`] → [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] →
-//! [`predict`] → [`familiarity`] → [`backend`] → [`metrics`]
+//! [`predict`] → [`familiarity`] → [`pushes`] → [`backend`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel
 //! Inverse Optimization" (NeurIPS 2024); what was derived for this project is in `docs/book`.
@@ -42,6 +42,8 @@ pub mod model;
 pub mod predict;
 
 pub mod familiarity;
+
+pub mod pushes;
 
 pub mod backend;
 
