@@ -241,9 +241,9 @@ def landscape(part):
     picked = part["rules"]
     header = ["rule", *map(e, picked), "mean"]
     rows = []
-    for rule in ["best of all", *rules.RULES]:
+    for rule in next(iter(picked.values()), {}):
         scores = [picked[task][rule]["score"] for task in picked]
-        cells = [f"{one:.1f}<small>{e(picked[t][rule]['settings'])}</small>" for t, one in zip(picked, scores, strict=True)]
+        cells = [f"{picks[rule]['score']:.1f}<small>{e(told(picks[rule]))}</small>" for picks in picked.values()]
         rows.append([e(rule), *cells, f"{sum(scores) / len(scores):.1f}"])
     related = [
         [e(c), *[shown(part["correlation"][task][c]) for task in part["correlation"]]] for c in rules.CRITERIA
@@ -261,6 +261,10 @@ def landscape(part):
         + table(["criterion", *map(e, part["correlation"])], related)
         + plots.scatter(clouds, "error on episodes kept aside", "D4RL score") + data_notes(part)
     )
+
+
+def told(pick):
+    return f"{pick['rule']}: {pick['settings']}" if "rule" in pick else pick["settings"]
 
 
 def shown(value):

@@ -53,6 +53,23 @@ def ranks(judged, criterion):
     return {name: place for place, name in enumerate(order)}
 
 
+def best_elsewhere(chosen, task):
+    """The rule that did best on the other tasks, relative to the best choice there; None alone.
+
+    Rules are compared by scores, so the best of them on a task was chosen by that task's score;
+    this one was not.
+    """
+    others = [picks for name, picks in chosen.items() if name != task]
+    shares = {rule: np.mean([share(picks, rule) for picks in others] or [0]) for rule in RULES}
+    return max(shares, key=shares.get) if others else None
+
+
+def share(picks, rule):
+    """Of the best score that any candidate had, at most one and at least zero."""
+    best = picks["best of all"]["score"]
+    return max(0.0, picks[rule]["score"] / best) if best > 0 else 1.0
+
+
 RULES = {
     "error": smallest("error"),
     "regret": smallest("regret"),

@@ -17,6 +17,9 @@ from wanted import ABLATION, PLAIN, WHY
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import machine  # noqa: E402
 
+# A row beside the rules: the one that did best on the other tasks.
+ELSEWHERE = "best rule of the other tasks"
+
 # t-quantiles of a 95 % interval by the number of means it is made of, less one.
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
@@ -288,6 +291,9 @@ def landscape(results, wanted, arguments):
         for rule, pick in rules.RULES.items():
             name = pick(known)
             chosen[task][rule] = {"settings": name, "score": scores[name]}
+    for task, picks in chosen.items():
+        if (elsewhere := rules.best_elsewhere(chosen, task)) is not None:
+            picks[ELSEWHERE] = {**picks[elsewhere], "rule": elsewhere}
     return {"rows": rows, "rules": chosen, "correlation": related}
 
 

@@ -187,6 +187,18 @@ def test_rules_look_at_criteria_and_never_at_scores():
     assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "drift") == pytest.approx(-1.0)
 
 
+def test_a_rule_is_chosen_by_other_tasks():
+    names = ["best of all", *rules.RULES]
+    chosen = {task: {rule: {"score": 50.0} for rule in names} for task in ("a", "b", "c")}
+    for task, rule in (("a", "stray"), ("b", "stray"), ("c", "error")):
+        chosen[task][rule] = {"score": 90.0}
+        chosen[task]["best of all"] = {"score": 100.0}
+    assert rules.best_elsewhere(chosen, "c") == "stray"
+    chosen["b"]["stray"] = {"score": 0.0}
+    assert rules.best_elsewhere(chosen, "a") == "error"
+    assert rules.best_elsewhere({"a": chosen["a"]}, "a") is None
+
+
 def test_regret_and_error_are_those_of_rows_kept_aside():
     draw = np.random.default_rng(2)
     signals = draw.uniform(-1, 1, (240, 2))
