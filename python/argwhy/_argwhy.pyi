@@ -157,6 +157,11 @@ def fit(
     rows: str | None = None,
     follow: object = None,
     names: dict[str, list[str]] | None = None,
+    more: list[dict[str, Any]] | None = None,
+    start: Model | None = None,
+    same_features: bool = False,
+    checkpoint: tuple[str, float] | None = None,
+    resume: str | None = None,
 ) -> Fit: ...
 def explain(
     model: Model, signals: FloatArray | None = None, limits: Parameters | None = None

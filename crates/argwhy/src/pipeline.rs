@@ -87,9 +87,9 @@ impl Pipeline {
         self
     }
 
-    /// The same with features whose statistics come from elsewhere.
+    /// The same with features whose statistics come from elsewhere, such as another model.
     #[must_use]
-    pub(crate) fn with_features(mut self, features: FeatureMap) -> Self {
+    pub fn with_features(mut self, features: FeatureMap) -> Self {
         self.features = Some(features);
         self
     }

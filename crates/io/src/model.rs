@@ -366,7 +366,7 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let metadata = header.metadata().clone().unwrap_or_default();
     let text = metadata.get(KEY).ok_or_else(|| {
         let what = if metadata.contains_key(checkpoint::KEY) {
-            "a checkpoint, from which `argwhy fit --resume` makes one"
+            "a checkpoint, from which a fit that resumes it makes one"
         } else {
             "a safetensors file without argwhy metadata"
         };

@@ -79,8 +79,8 @@ fn what_cannot_be_gone_on_from_is_refused() {
         let own = ["fit", "data.csv", "-o", "n.argwhy", "--bounds=-1,1"];
         folder.refused(own.iter().chain(more))
     };
-    says(&to(&["--resume=m.argwhy"]), &["m.argwhy", "it is a model", "--from"]);
-    says(&to(&["--from=c.checkpoint"]), &["c.checkpoint", "--resume"]);
+    says(&to(&["--resume=m.argwhy"]), &["m.argwhy", "it is a model"]);
+    says(&to(&["--from=c.checkpoint"]), &["c.checkpoint", "a checkpoint"]);
     says(&to(&["--resume=none"]), &["cannot read the checkpoint `none`"]);
     says(&to(&["--resume=data.csv"]), &["data.csv", "cannot be resumed from"]);
     says(&to(&["--resume=c.checkpoint", "--rows=1:50"]), &["belongs to other rows", "--resume"]);

@@ -2,6 +2,7 @@
 
 use crate::common::{Folder, Ran, csv, says};
 use serde_json::Value;
+use std::fmt::Write;
 
 /// Features that know nothing of the data's means and widths, so that fits of other rows have the
 /// same ones.
@@ -88,7 +89,7 @@ fn drift_is_told() {
     let mut moved = format!("{}\n", lines.next().unwrap());
     for line in lines {
         let (first, rest) = line.split_once(',').unwrap();
-        moved += &format!("{},{rest}\n", first.parse::<f64>().unwrap() + 50.0);
+        writeln!(moved, "{},{rest}", first.parse::<f64>().unwrap() + 50.0).unwrap();
     }
     folder.write("moved.csv", moved);
     let ran = update(&folder, &["m.argwhy", "moved.csv", "-o", "n.argwhy"]);
