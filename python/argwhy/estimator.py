@@ -9,7 +9,7 @@ import html
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -399,7 +399,8 @@ class KernelInverseOptimizer(Parametrised):
         What ``argwhy fit`` prints as its verdict and ``--json`` as "judged": "rmse", "r2" and
         "regret", overall and by "dimensions", beside three "baselines": the "mean" decision,
         "ridge" regression cut to the limits, and the decision in the "nearest" situation seen. Also
-        kept as ``judged_``. :meth:`fit` does not judge by itself, since searches and pipelines call
+        kept as ``judged_``. A fitted estimator then knows its ranges (``predict(X, return_range=0.9)``)
+        and ``misfits_``, as long as this is the data it was fitted to. :meth:`fit` does not judge by itself, since searches and pipelines call
         it many times and judge in their own way; this fits again, to a looser tolerance.
 
         Parameters
@@ -428,7 +429,13 @@ class KernelInverseOptimizer(Parametrised):
 
     # Deciding
 
-    def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
+    @overload
+    def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: None = None) -> FloatArray: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, constraints: Any = None, *, return_range: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+    def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: float | None = None) -> Any:
         """Decisions for signals ``X``, each inside its limits, the same bits alone and in a batch.
 
         float32 signals give float32 decisions, rounded inward where they touch a limit; within
@@ -436,9 +443,16 @@ class KernelInverseOptimizer(Parametrised):
 
         A model that was fitted with constraints needs those of the new signals; one fitted without
         may be given some.
+
+        With ``return_range=0.9`` the decisions and the two that the expert's own lies between with
+        that probability, each dimension for itself: three arrays. They rest on rows that the model
+        has not learned from, so call :meth:`judge` once after :meth:`fit`; a model of the command has
+        them already.
         """
         try:
             model = self._model
+            if return_range is not None:
+                return model.predict_range(self._signals(X), self._limits(constraints), return_range, self._flat)
             # Nothing may stand between a plain array and Rust: one decision takes some ten
             # microseconds.
             if constraints is None and type(X) is np.ndarray and "feature_names_in_" not in self.__dict__:
@@ -662,6 +676,23 @@ class KernelInverseOptimizer(Parametrised):
         None with ``primal=True``, which keeps no samples.
         """
         return self._fitted.training_prices
+
+    @property
+    def misfits_(self) -> list[dict[str, Any]]:
+        """The rows that the model explains worst without having learned from them, worst first.
+
+        Each with "row", "dimension" (the one it fits worst in), "decision" (the expert's), "expected"
+        (the model's) and "times_usual", how far these are apart in units of the usual error. By
+        leaving out every row where there are not too many, else of the rows kept aside: after
+        :meth:`judge`, or of a model that the command fitted.
+        """
+        found = self._fitted().misfits
+        if found is None:
+            raise DataError(
+                "rows that do not fit were not looked for: `fit` does not by itself; call judge(X, y) with the data it was fitted to"
+            )
+        rows: list[dict[str, Any]] = found["rows"]
+        return rows
 
     @property
     def n_iter_(self) -> int:

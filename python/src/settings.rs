@@ -29,7 +29,7 @@ pub fn preset<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let preset = Preset::named(name).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let (table, _) = merge(preset.table(), &table(given)?);
-    let all = parameters(py, &read(&table)?)?;
+    let all = parameters(py, &settings_of(&table)?)?;
     let said = PyDict::new(py);
     for name in table.keys() {
         let name = python_name(name);
@@ -118,10 +118,11 @@ pub fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bou
 
 /// The settings that parameters describe.
 pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
-    read(&table(given)?)
+    settings_of(&table(given)?)
 }
 
-fn read(table: &Table) -> PyResult<FitSettings> {
+/// The same of a table by the names of a config file.
+pub fn settings_of(table: &Table) -> PyResult<FitSettings> {
     FitSettings::from_table(table).map_err(|error| {
         let (name, known) = (python_name(&error.name), error.known.iter());
         PyValueError::new_err(if let Some(why) = &error.why {

@@ -70,9 +70,9 @@ pub mod sources;
 pub mod tuning;
 pub mod update;
 
-pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
+pub use argwhy_core::{familiarity, ranges};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
 pub use checkpoint::{Checkpoints, Start};
 pub use error::Error;

@@ -229,6 +229,16 @@ impl Pipeline {
         thread_pool(self.settings.threads)?.install(work)
     }
 
+    /// The problem of the listed rows, and those of them that count.
+    pub(crate) fn problem(
+        &self,
+        data: &Dataset,
+        ranges: &[Range<usize>],
+    ) -> Result<(Problem, Vec<usize>), Error> {
+        let task = self.task(data, ranges)?;
+        Ok((task.problem, task.rows))
+    }
+
     /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.
     fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;

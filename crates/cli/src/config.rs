@@ -6,6 +6,7 @@ use crate::error::CliError;
 use argwhy::core::wording::Spelling;
 use argwhy::io::DataRequest;
 use argwhy::settings::{Preset, SolverKind, Table, TableError, Value, merge, read_table};
+use argwhy::tuning::scales_asked_for;
 use argwhy::{DataSources, FitSettings};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -42,9 +43,18 @@ impl Options {
 
 /// Options of the config file, overridden by those of the command line, checked.
 pub fn options(args: &FitArgs) -> Result<Options, CliError> {
-    let line = line(args)?;
-    let file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
-    let options = merged(&line, over_preset(args.preset, &line, file))?;
+    let mut line = line(args)?;
+    let mut file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    let auto = scales_asked_for(&mut line) | scales_asked_for(&mut file);
+    let mut options = merged(&line, over_preset(args.preset, &line, file))?;
+    if auto && !options.given.contains_key("length-scales") {
+        if !options.outputs.tune {
+            return Err(CliError::Usage(
+                "--length-scales auto is a search: add --tune, or see `argwhy tune`".to_owned(),
+            ));
+        }
+        options.given.insert("length-scales".to_owned(), Value::from("auto"));
+    }
     check_solver(&line, &options.settings)?;
     options.settings.validate()?;
     Ok(options)
@@ -76,8 +86,12 @@ pub fn for_tuning(args: &TuneArgs) -> Result<ToldToTune, CliError> {
     let mut file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
     let outputs = Names::all()?.outputs;
     file.retain(|name, _| !outputs.iter().any(|output| output == name));
+    let auto = scales_asked_for(&mut line) | scales_asked_for(&mut file);
     let (said, _) = merge(file.clone(), &line);
-    let options = merged(&line, file)?;
+    let mut options = merged(&line, file)?;
+    if auto && !options.given.contains_key("length-scales") {
+        options.given.insert("length-scales".to_owned(), Value::from("auto"));
+    }
     check_solver(&line, &options.settings)?;
     options.settings.validate()?;
     Ok(ToldToTune { options, said })

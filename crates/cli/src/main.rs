@@ -9,6 +9,7 @@ mod findings;
 mod flags;
 mod interrupt;
 mod judged;
+mod misfits;
 mod pages;
 mod prices;
 mod progress;

@@ -37,11 +37,15 @@ pub mod problem;
 
 pub mod solver;
 
+pub mod leave_one_out;
+
 pub mod model;
 
 pub mod predict;
 
 pub mod familiarity;
+
+pub mod ranges;
 
 pub mod backend;
 

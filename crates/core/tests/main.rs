@@ -9,6 +9,7 @@ mod kernels;
 mod known_optimum;
 mod known_sets;
 mod known_theta;
+mod leave_one_out;
 mod newton;
 mod plain_io;
 mod primal;

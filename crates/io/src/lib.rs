@@ -16,7 +16,7 @@ pub mod model;
 pub use budget::Budget;
 pub use checkpoint::{Checkpoint, CheckpointError, load_checkpoint, save_checkpoint};
 pub use data::{
-    DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
+    Beside, DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
     check_decisions_ending, check_prices_ending, check_regular, check_writable, data_endings, load,
     load_if, write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
 };

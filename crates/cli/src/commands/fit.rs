@@ -11,6 +11,7 @@ use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
+use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages};
@@ -86,29 +87,8 @@ impl FitResult {
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
     let Options { settings, source, outputs, notes, given } = &options;
-    // Found out now, not after hours of work.
-    let file =
-        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
-    let beside = [file(&source.decisions), file(&source.weights)];
-    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
-    let from = outputs.from.as_deref();
-    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq, from];
-    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
     let models = path::models(&args.output, outputs.path.as_ref());
-    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
-    let wholes = wholes.chain(outputs.checkpoint.as_deref());
-    if outputs.path.is_some() && outputs.report.is_some() {
-        return Err(CliError::Usage(
-            "--report is about one fit; leave it out with --path, and fit the regularization you \
-             choose with -k and --report"
-                .to_owned(),
-        ));
-    }
-    check_targets(
-        &inputs.collect::<Vec<_>>(),
-        &wholes.collect::<Vec<_>>(),
-        outputs.trace.as_deref().as_slice(),
-    )?;
+    check_files(&args, &options, &models)?;
     interrupt::listen();
     let way = Way::new(&args.output, outputs)?;
     if outputs.path.is_none() && !outputs.tune {
@@ -156,7 +136,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let fitted = way.go(&pipeline).fit_rows(&data, &rows, &mut follow);
     interrupt::ended();
     let traced = follow.finish();
-    let fit = with_sources(fitted?, &sources);
+    let mut fit = with_sources(fitted?, &sources);
     let kept = !started && nothing_reached(&fit) && args.output.exists();
     if !kept {
         save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
@@ -166,7 +146,17 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
     drop(aside);
     if judges(outputs) {
+        learn_aside(&mut fit, &verdict, &pipeline, &data);
+        if !kept {
+            save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
+        }
+    }
+    if judges(outputs) {
         tell(&fit, &verdict, outputs.quiet);
+        let misfits = fit.model.misfits.as_ref();
+        misfits::told(misfits, &fit.model.names).iter().for_each(|line| {
+            say(outputs.quiet, format_args!("{line}"));
+        });
     }
     if let Some(path) = &outputs.report {
         let source = args.data.display().to_string();
@@ -177,10 +167,37 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if outputs.json {
         let result = FitResult::new(&fit, &args.output);
         let result = if kept { result.unwritten() } else { result };
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict) })?;
+        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// Refuses files that cannot be written, now and not after hours of work.
+fn check_files(args: &FitArgs, options: &Options, models: &[PathBuf]) -> Result<(), CliError> {
+    let Options { source, outputs, .. } = options;
+    let file =
+        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
+    let beside = [file(&source.decisions), file(&source.weights)];
+    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
+    let from = outputs.from.as_deref();
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq, from];
+    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
+    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
+    let wholes = wholes.chain(outputs.checkpoint.as_deref());
+    if outputs.path.is_some() && outputs.report.is_some() {
+        return Err(CliError::Usage(
+            "--report is about one fit; leave it out with --path, and fit the regularization you \
+             choose with -k and --report"
+                .to_owned(),
+        ));
+    }
+    check_targets(
+        &inputs.collect::<Vec<_>>(),
+        &wholes.collect::<Vec<_>>(),
+        outputs.trace.as_deref().as_slice(),
+    )
 }
 
 /// What `fit --json` prints of a fit that was judged.
@@ -190,6 +207,8 @@ pub struct WithVerdict<'a> {
     pub result: FitResult,
     #[serde(flatten)]
     pub verdict: Judged<'a>,
+    /// Rows that fit worst; none where that was not looked for.
+    pub misfits: Option<misfits::Listed>,
 }
 
 /// Writes the model, with its rows where these are kept.
@@ -199,6 +218,15 @@ pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliErr
         None => fit.save(path)?,
     }
     Ok(())
+}
+
+/// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
+pub fn learn_aside(fit: &mut Fit, verdict: &Verdict, pipeline: &Pipeline, data: &Dataset) {
+    let judged = verdict.judgement();
+    fit.model.calibration = judged.and_then(|judged| judged.calibration.clone());
+    if fit.outcome.status == Status::Solved {
+        fit.model.misfits = pipeline.misfits(data, &fit.rows, &fit.model, judged);
+    }
 }
 
 fn judges(outputs: &OutputOptions) -> bool {

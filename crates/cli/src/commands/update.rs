@@ -1,11 +1,12 @@
 //! `argwhy update`: a model that learns from more rows, or forgets some.
 
-use super::fit::{FitResult, WithVerdict, save, summarise, tell};
+use super::fit::{FitResult, WithVerdict, learn_aside, save, summarise, tell};
 use super::targets::check_targets;
 use super::{Rows, Wanted, load_rows, print_json};
 use crate::args::UpdateArgs;
 use crate::error::CliError;
 use crate::judged::Judged;
+use crate::misfits;
 use crate::progress::{Aside, Follow};
 use crate::{End, interrupt};
 use argwhy::core::solver::Status;
@@ -34,7 +35,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let mut follow = Follow::new(args.quiet, args.trace.as_deref())?;
     let updated = Pipeline::update(&stored, &old, &changes, &mut follow);
     let traced = follow.finish();
-    let Updated { fit, data } = updated?;
+    let Updated { mut fit, data } = updated?;
     save(&fit, &args.output, keep.then_some(&data))?;
     summarise(&fit, (&args.output, false), args.quiet);
     let mut aside = Aside::new(args.quiet, "judging it on rows kept aside");
@@ -42,11 +43,14 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
     drop(aside);
     if holdout > 0.0 {
+        learn_aside(&mut fit, &verdict, &pipeline, &data);
+        save(&fit, &args.output, keep.then_some(&data))?;
         tell(&fit, &verdict, args.quiet);
     }
     if args.json {
         let result = FitResult::new(&fit, &args.output);
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict) })?;
+        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })

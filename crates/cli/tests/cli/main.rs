@@ -23,6 +23,7 @@ mod outputs;
 mod paperwork;
 mod path;
 mod primal;
+mod ranges;
 mod refusals;
 mod sso;
 mod theta;

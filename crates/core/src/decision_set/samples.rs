@@ -85,6 +85,16 @@ impl SampleSets {
         }
     }
 
+    /// Whether anything limits a decision.
+    pub(crate) fn has_limits(&self) -> bool {
+        match self {
+            Self::Boxes(boxes) => {
+                boxes.lower.iter().chain(&boxes.upper).any(|limit| limit.is_finite())
+            }
+            Self::Polyhedra(_) => true,
+        }
+    }
+
     /// Every row of every sample's matrix, once where samples share it; none for boxes.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[f64]> {
         let (rows, n) = match self {
