@@ -165,6 +165,15 @@ def test_draws_are_rows_that_follow_each_other_and_do_not_overlap():
     assert data.ranges(data.drawn(given, 20, 0, [(500, 520)])) == "0:20"
 
 
+def test_the_better_half_has_whole_episodes_with_the_highest_returns():
+    given = demonstrations()
+    given.rewards = np.where(np.isin(given.episodes, [1, 3]), 2.0, 1.0)
+    kept = data.better(given, np.ones(60, bool), 0.4)
+    assert set(given.episodes[kept]) == {1, 3} and kept.sum() == 24
+    part = data.drawn(given, 24, 0)  # only rows that are drawn
+    assert data.ranges(data.better(given, part, 0.5)) == "12:24"
+
+
 def test_folds_keep_whole_episodes_aside():
     given = demonstrations()
     mask = np.ones(60, bool)
