@@ -7,7 +7,8 @@
 //!
 //! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] →
 //! [`operator`] → [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] →
-//! [`leave_one_out`] → [`model`] → [`predict`] → [`familiarity`] → [`ranges`] → [`pushes`] → [`backend`] → [`metrics`]
+//! [`leave_one_out`] → [`model`] → [`predict`] → [`familiarity`] → [`ranges`] → [`pushes`] →
+//! [`backend`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel
 //! Inverse Optimization" (NeurIPS 2024); what was derived for this project is in `docs/book`.
