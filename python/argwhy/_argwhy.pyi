@@ -10,6 +10,7 @@ from .typing import FloatArray, Parameters
 __version__: str
 
 def defaults() -> Parameters: ...
+def preset(name: str, given: Parameters) -> Parameters: ...
 def resolved(parameters: Parameters) -> Parameters: ...
 def judge(
     signals: FloatArray,
@@ -164,6 +165,11 @@ def fit(
     rows: str | None = None,
     follow: object = None,
     names: dict[str, list[str]] | None = None,
+    more: list[dict[str, Any]] | None = None,
+    start: Model | None = None,
+    same_features: bool = False,
+    checkpoint: tuple[str, float] | None = None,
+    resume: str | None = None,
 ) -> Fit: ...
 def explain(
     model: Model, signals: FloatArray | None = None, limits: Parameters | None = None

@@ -157,6 +157,20 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// Data that is put behind other data has other limits.
+    #[error(
+        "`{what}` is not the same on both sides; old and new rows need limits of the same kinds"
+    )]
+    OneSided {
+        /// The part.
+        what: &'static str,
+    },
+    /// A state does not fit the problem that is to start from it.
+    #[error("{what}")]
+    Start {
+        /// What was seen.
+        what: String,
+    },
     /// A setting is out of its range.
     #[error(fmt = setting)]
     Setting {
@@ -249,7 +263,8 @@ fn no_ranges(f: &mut fmt::Formatter<'_>) -> fmt::Result {
              rows or too little time to be judged; fit it again with --holdout 0.1"
         }
         Spelling::Names => {
-            "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) first"
+            "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) \
+             first"
         }
     })
 }

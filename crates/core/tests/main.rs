@@ -16,4 +16,5 @@ mod primal;
 mod sets_properties;
 mod small_qp;
 mod sso;
+mod starts;
 mod weights;

@@ -7,7 +7,9 @@
 
 mod tensors;
 
+use crate::checkpoint;
 use crate::data::{check_regular, write_whole};
+use crate::kept::{self, Kept};
 use argwhy_core::Model;
 use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{DecisionSet, Prices};
@@ -23,7 +25,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tensors::{Tensor, matrix, prices, row_numbers, tensors_of};
+pub(crate) use tensors::{Tensor, matrix};
+use tensors::{prices, row_numbers, tensors_of};
 
 /// The newest format this version reads, and writes where a model needs it.
 pub const FORMAT: u64 = 4;
@@ -37,7 +40,7 @@ const NAMED: u64 = 3;
 const KEY: &str = "argwhy";
 /// How the checksum looks inside the header: a JSON string inside a JSON string.
 const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
-const CHECKSUM_LEN: usize = 64;
+pub(crate) const CHECKSUM_LEN: usize = 64;
 
 /// Why a model file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +124,8 @@ pub struct StoredModel {
     pub settings: serde_json::Value,
     /// The version of argwhy that wrote it.
     pub version: String,
+    /// The rows it learned from, where it was told to keep them.
+    pub kept: Option<Kept>,
 }
 
 /// Everything that is not an array. The checksum comes first: see [`CHECKSUM_MARK`].
@@ -198,8 +203,19 @@ pub fn save_model(
     model: &Model,
     settings: &serde_json::Value,
 ) -> Result<(), ModelFileError> {
+    save_model_with(path, model, settings, None)
+}
+
+/// The same with the rows it learned from. Versions that do not know of these read the model all
+/// the same.
+pub fn save_model_with(
+    path: &Path,
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<(), ModelFileError> {
     let write = |source| ModelFileError::Write { path: path.to_path_buf(), source };
-    let bytes = encode_model(model, settings).map_err(|why| write(io::Error::other(why)))?;
+    let bytes = encode(model, settings, kept).map_err(|why| write(io::Error::other(why)))?;
     write_whole(path, &bytes).map_err(write)
 }
 
@@ -262,6 +278,14 @@ fn format_of(model: &Model) -> u64 {
 
 /// The file's bytes. The same model and settings give the same bytes.
 pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
+    encode(model, settings, None)
+}
+
+fn encode(
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<Vec<u8>, String> {
     if let Some(kernel) = model.kernel().custom_part() {
         return Err(format!("its kernel `{}` is code of the user's own, not data", kernel.name()));
     }
@@ -290,13 +314,19 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
         misfits: model.misfits.clone(),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
-    let tensors = tensors_of(model);
+    let mut tensors = tensors_of(model);
+    tensors.extend(kept.map(kept::tensors).unwrap_or_default());
+    seal(KEY, text, &tensors)
+}
+
+/// A file of arrays and one text, whose `checksum` comes first and is filled in.
+pub(crate) fn seal(key: &str, text: String, tensors: &[Tensor]) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
-    for Tensor { name, dtype, shape, bytes } in &tensors {
+    for Tensor { name, dtype, shape, bytes } in tensors {
         let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| e.to_string())?;
         views.push((*name, view));
     }
-    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), text)])))
         .map_err(|e| e.to_string())?;
     let at = checksum_place(&bytes).ok_or("the header has no place for the checksum")?;
     let hash = blake3::hash(&bytes).to_hex();
@@ -308,10 +338,15 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
 pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| Problem::NotAModel(e.to_string()))?;
-    let text =
-        header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)).ok_or_else(|| {
-            Problem::NotAModel("a safetensors file without argwhy metadata".into())
-        })?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let text = metadata.get(KEY).ok_or_else(|| {
+        let what = if metadata.contains_key(checkpoint::KEY) {
+            "a checkpoint, from which a fit that resumes it makes one"
+        } else {
+            "a safetensors file without argwhy metadata"
+        };
+        Problem::NotAModel(what.to_owned())
+    })?;
     let damaged = |e: &dyn std::fmt::Display| Problem::Damaged(e.to_string());
     let preamble: Preamble = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if preamble.format > FORMAT {
@@ -378,7 +413,8 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         record: metadata.record,
     };
     model.validate().map_err(|e| damaged(&e))?;
-    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version })
+    let kept = kept::read(&file, &model.names)?;
+    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version, kept })
 }
 
 /// Weights of features, where the kernel has these and nothing says something else of samples.
@@ -402,7 +438,7 @@ fn checksum_place(bytes: &[u8]) -> Option<usize> {
 }
 
 /// BLAKE3 of the whole file with the digits of the checksum itself read as zeros.
-fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
+pub(crate) fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
     let at = checksum_place(bytes)
         .ok_or_else(|| Problem::Damaged("its checksum is missing".to_owned()))?;
     let mut hasher = blake3::Hasher::new();

@@ -7,6 +7,7 @@ mod constraints;
 
 mod attacks;
 mod charging;
+mod checkpoints;
 mod contract;
 mod determinism;
 mod device;
@@ -27,3 +28,4 @@ mod refusals;
 mod sso;
 mod theta;
 mod tune;
+mod update;

@@ -188,9 +188,7 @@ impl Problem {
     /// changing Θ needs.
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
-        if self.sets.is_separate() {
-            self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
-        }
+        self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
         self
     }
 

@@ -4,24 +4,24 @@ use super::Problem;
 use argwhy_core::Model;
 use argwhy_core::decision_set::{Prices, RowLabel};
 use argwhy_core::model::Support;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayViewD};
 use safetensors::tensor::{Dtype, TensorView};
 
 /// One array of a file.
-pub(super) struct Tensor {
-    pub name: &'static str,
-    pub dtype: Dtype,
-    pub shape: Vec<usize>,
-    pub bytes: Vec<u8>,
+pub(crate) struct Tensor {
+    pub(super) name: &'static str,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Tensor {
-    fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
+    pub(crate) fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
         let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
         Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
     }
 
-    fn list<const N: usize>(
+    pub(crate) fn list<const N: usize>(
         name: &'static str,
         dtype: Dtype,
         values: impl ExactSizeIterator<Item = [u8; N]>,
@@ -29,13 +29,15 @@ impl Tensor {
         Self { name, dtype, shape: vec![values.len()], bytes: little_endian(values) }
     }
 
-    /// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
-    fn signals(name: &'static str, signals: &Array2<f64>) -> Self {
-        if !signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
-            return Self::matrix(name, signals);
+    /// As f32 where that loses nothing, as with most recorded data; half the size then.
+    pub(crate) fn numbers(name: &'static str, values: &ArrayViewD<'_, f64>) -> Self {
+        let shape = values.shape().to_vec();
+        if values.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
+            let bytes = little_endian(values.iter().map(|v| (*v as f32).to_le_bytes()));
+            return Self { name, dtype: Dtype::F32, shape, bytes };
         }
-        let bytes = little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes()));
-        Self { name, dtype: Dtype::F32, shape: signals.shape().to_vec(), bytes }
+        let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
+        Self { name, dtype: Dtype::F64, shape, bytes }
     }
 }
 
@@ -57,13 +59,13 @@ pub(super) fn tensors_of(model: &Model) -> Vec<Tensor> {
         Tensor::list("price_rows", Dtype::U64, prices.samples.iter().map(|v| v.to_le_bytes())),
         Tensor::list("price_values", Dtype::F64, prices.values.iter().map(|v| v.to_le_bytes())),
         Tensor::list("support_rows", Dtype::U64, rows.iter().map(|v| v.to_le_bytes())),
-        Tensor::signals("support_signals", signals),
+        Tensor::numbers("support_signals", &signals.view().into_dyn()),
     ];
     if let Some(calibration) = &model.calibration {
         tensors.push(Tensor::matrix("range_scores", &calibration.scores));
     }
     if let Some(seen) = &model.seen {
-        tensors.push(Tensor::signals("seen_signals", &seen.pivots));
+        tensors.push(Tensor::numbers("seen_signals", &seen.pivots.view().into_dyn()));
     }
     if let Some(theta) = &model.theta {
         tensors.push(Tensor::matrix("theta_multiplier", &theta.multiplier));
@@ -79,7 +81,7 @@ fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u
     values.flatten().collect()
 }
 
-pub(super) fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
+pub(crate) fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
     let wrong = |what: String| Problem::Damaged(what);
     let &[rows, columns] = tensor.shape() else {
         return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
@@ -114,7 +116,7 @@ pub(super) fn prices(
     })
 }
 
-pub(super) fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
+pub(crate) fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
     if tensor.dtype() != Dtype::U64 || tensor.shape().len() != 1 {
         return Err(Problem::Damaged("the list of support rows has the wrong type".into()));
     }
