@@ -687,7 +687,7 @@ class KernelInverseOptimizer(Parametrised):
         error. By leaving out every row where there are not too many, else of the rows kept aside:
         after :meth:`judge`, or of a model that the command fitted.
         """
-        found = self._fitted().misfits
+        found = self._fitted.misfits
         if found is None:
             raise DataError(
                 "rows that do not fit were not looked for: `fit` does not by itself; call judge(X, y) with the data it was fitted to"
