@@ -257,16 +257,17 @@ pub enum Error {
 
 fn no_ranges(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("the model has no ranges, which come from rows kept aside: ")?;
-    f.write_str(match Spelling::of(f) {
+    let spelling = Spelling::of(f);
+    f.write_str(&spelling.text(match spelling {
         Spelling::Flags => {
-            "it was fitted with --holdout 0, with --path, by an earlier version, or had too few \
-             rows or too little time to be judged; fit it again with --holdout 0.1"
+            "it was fitted with {holdout 0}, with {path}, by an earlier version, or had too few \
+             rows or too little time to be judged; fit it again with {holdout 0.1}"
         }
         Spelling::Names => {
             "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) \
              first"
         }
-    })
+    }))
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]

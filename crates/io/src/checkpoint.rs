@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The one key of the safetensors metadata.
-pub(crate) const KEY: &str = "argwhy checkpoint";
+pub(crate) const KEY: &str = "argwhy-checkpoint";
 /// The newest format this version reads.
 const FORMAT: u64 = 1;
 
