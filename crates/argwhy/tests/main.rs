@@ -8,3 +8,4 @@ mod explain;
 mod familiarity;
 mod kernels;
 mod properties;
+mod ranges;

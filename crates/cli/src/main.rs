@@ -9,6 +9,7 @@ mod findings;
 mod flags;
 mod interrupt;
 mod judged;
+mod misfits;
 mod pages;
 mod prices;
 mod progress;
@@ -36,10 +37,12 @@ fn main() -> ExitCode {
         Command::Tune(args) => commands::tune::run(&args),
         Command::Describe(args) => commands::describe::run(&args),
         Command::Convert(args) => commands::convert::run(&args),
+        Command::Update(args) => commands::update::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Explore(args) => commands::explore::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Ablate(args) => commands::ablate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),

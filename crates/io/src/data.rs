@@ -69,7 +69,7 @@ pub use spool::{Spooled, standard_input};
 pub use survey::Survey;
 pub use thinning::Thinning;
 pub use write::{
-    DataOut, check_data_ending, check_decisions_ending, check_prices_ending, check_regular,
+    Beside, DataOut, check_data_ending, check_decisions_ending, check_prices_ending, check_regular,
     check_writable, write_data, write_decisions, write_decisions_beside, write_onward,
     write_prices, write_whole,
 };

@@ -9,6 +9,7 @@ pub mod describe;
 pub mod doctor;
 pub mod evaluate;
 pub mod explain;
+pub mod explore;
 pub mod fit;
 pub mod inspect;
 pub mod man;
@@ -18,6 +19,7 @@ pub mod schema;
 mod strange;
 pub mod targets;
 pub mod tune;
+pub mod update;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
@@ -58,6 +60,7 @@ struct Rows {
     signals: Array2<f64>,
     decisions: Option<Array2<f64>>,
     constraints: Option<Constraints>,
+    weights: Option<Vec<f64>>,
     /// Their places in the file; none where they are all of its rows.
     places: Option<Vec<usize>>,
     /// What limits are called.
@@ -82,12 +85,18 @@ struct Wanted<'a> {
     request: DataRequest,
     decisions: Option<&'a String>,
     want_decisions: bool,
+    weights: Option<&'a String>,
     sets: &'a SetOptions,
 }
 
 impl<'a> Wanted<'a> {
     fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
-        Self { request: options.choice.request(), decisions: None, want_decisions: false, sets }
+        Self { request: options.choice.request(), ..Self::of(None, sets) }
+    }
+
+    fn of(signals: Option<&String>, sets: &'a SetOptions) -> Self {
+        let request = DataRequest { signals: signals.cloned(), ..DataRequest::default() };
+        Self { request, decisions: None, want_decisions: false, weights: None, sets }
     }
 }
 
@@ -102,6 +111,7 @@ fn load_rows(
     let request = DataRequest {
         decisions: wanted.decisions.cloned(),
         want_decisions: wanted.want_decisions,
+        weights: wanted.weights.cloned(),
         decision_dim: Some(predictor.decision_dim()),
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
@@ -129,6 +139,7 @@ fn load_rows(
         signals: loaded.signals,
         decisions: loaded.decisions,
         constraints: loaded.constraints,
+        weights: loaded.weights,
         places: loaded.places,
     })
 }

@@ -114,11 +114,11 @@ fn kind(name: &str) -> Option<Kind> {
         "seed" => Kind::WholeOrText,
         "gamma" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
-        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune" => {
-            Kind::Switch
-        }
+        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune"
+        | "keep-data" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
-        | "matrix-eq" | "trace" | "report" | "episodes" | "sheet" => Kind::Text,
+        | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
+        | "from" | "episodes" | "sheet" => Kind::Text,
         _ => return tried(name),
     })
 }

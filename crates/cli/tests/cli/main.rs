@@ -7,11 +7,13 @@ mod constraints;
 
 mod attacks;
 mod charging;
+mod checkpoints;
 mod contract;
 mod data;
 mod determinism;
 mod device;
 mod explain;
+mod explore;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]
@@ -23,7 +25,9 @@ mod outputs;
 mod paperwork;
 mod path;
 mod primal;
+mod ranges;
 mod refusals;
 mod sso;
 mod theta;
 mod tune;
+mod update;

@@ -3,6 +3,9 @@
 use crate::common::{Folder, noise, says};
 use serde_json::Value;
 use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A smooth law of two signals cut to [-1, 1], with noise.
 fn table(rows: usize) -> String {
@@ -108,6 +111,37 @@ fn a_search_that_was_stopped_goes_on() {
     says(&folder.run(other).exits(2).stderr, &["other data, rows or settings", "--resume"]);
 }
 
+/// Ctrl-C in the middle: the best so far is a config file, and the search can go on.
+#[test]
+fn a_search_that_is_interrupted_keeps_what_it_knows() {
+    let folder = Folder::new();
+    folder.write("data.csv", table(2500));
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+        .args(["tune", "data.csv", "--bounds=-1,1", "--budget=1h", "--json"])
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let trials = || std::fs::read_to_string(folder.path("argwhy-tune/trials.jsonl"));
+    // A head and two trials.
+    while !trials().is_ok_and(|text| text.lines().count() > 2) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its second trial");
+        sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    says(&stderr, &["the best so far is kept", "--resume"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["finished"], false);
+    assert!(number(&found["best"]["error"]) > 0.0);
+    let config = ["--config=argwhy-tune/best.toml", "-o", "m.argwhy", "-q", "--holdout=0"];
+    folder.run(["fit", "data.csv", "--rows=0:300"].iter().chain(&config)).exits(0);
+}
+
 #[test]
 fn rows_are_kept_aside_as_in_a_fit() {
     let folder = folder();
@@ -143,4 +177,40 @@ fn bad_searches_are_refused_in_a_sentence() {
     says(&told(&["--grid=grid.toml"]), &["grid.toml"]);
     says(&told(&["--resume", "-o", "nowhere"]), &["no search to resume"]);
     says(&told(&["--groups=plant", "--order=time"]), &["--groups", "--order"]);
+}
+
+/// One of four signals decides; the others are noise of the same width.
+#[test]
+fn signals_that_do_not_matter_get_a_long_scale() {
+    let folder = Folder::new();
+    let mut text = "signals_0,signals_1,signals_2,signals_3,decisions\n".to_owned();
+    for i in 0..260 {
+        let s: Vec<f64> = (0..4).map(|j| noise(i, j)).collect();
+        let wish = 1.2 * (6.0 * s[1]).sin() + 0.1 * noise(i, 5);
+        writeln!(text, "{},{},{},{},{}", s[0], s[1], s[2], s[3], wish.clamp(-1.0, 1.0)).unwrap();
+    }
+    folder.write("data.csv", text);
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--kernel=rbf", "--gamma=1", "--trend=none"];
+    let auto = ["--length-scales=auto", "-k=1e-3", "--features=raw", "--json"];
+    let found = folder.run(args.iter().chain(&auto)).exits(0).json();
+    let scales: Vec<f64> =
+        found["best"]["length-scales"].as_array().unwrap().iter().map(number).collect();
+    assert!([0, 2, 3].iter().all(|&j| scales[j] > 2.0 * scales[1]), "{scales:?}");
+    let without = found["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|t| t["round"] == 1 && t["settings"]["length-scales"].is_null());
+    assert!(number(&found["best"]["error"]) < 0.8 * number(&without.unwrap()["error"]));
+    says(&folder.text("argwhy-tune/best.toml"), &["length-scales = ["]);
+    let config = ["--config=argwhy-tune/best.toml", "-o", "m.argwhy", "-q", "--json"];
+    let fitted = folder.run(["fit", "data.csv"].iter().chain(&config)).exits(0).json();
+    assert!(number(&fitted["judged"]["r2"]) > 0.9, "{fitted}");
+    // The search again, from its record.
+    let again = folder.run(args.iter().chain(&auto).chain(&["--resume"])).exits(0).json();
+    assert_eq!(again["best"], found["best"]);
+    let refused = ["fit", "data.csv", "-o", "n.argwhy", "--length-scales=auto"];
+    says(&folder.refused(refused), &["--tune"]);
+    let poly = ["tune", "data.csv", "--features=poly2", "--length-scales=auto"];
+    says(&folder.refused(poly), &["--features raw", "poly2"]);
 }

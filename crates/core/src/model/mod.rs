@@ -1,8 +1,12 @@
 //! What is learned: everything a decision needs, and the proof that came with it.
 
+mod calibration;
+mod misfits;
 mod seen;
 mod validate;
 
+pub use calibration::Calibration;
+pub use misfits::{KeptOut, Misfit, Misfits};
 pub use seen::{LEVELS, Seen};
 
 use crate::dataset::Names;
@@ -36,6 +40,10 @@ pub struct Model {
     pub names: Names,
     /// What it remembers of the situations it was trained on; nothing in older models.
     pub seen: Option<Seen>,
+    /// How far it was from the expert on rows kept aside; nothing where none were.
+    pub calibration: Option<Calibration>,
+    /// Rows that it explains worst; nothing where that was not looked for.
+    pub misfits: Option<Misfits>,
     /// How the model came about.
     pub record: FitRecord,
 }
@@ -162,6 +170,8 @@ impl Model {
             theta: outcome.theta.clone(),
             names,
             seen: None,
+            calibration: None,
+            misfits: None,
             record: FitRecord {
                 status: outcome.status,
                 n_samples: problem.n_samples(),

@@ -100,7 +100,7 @@ impl Origin<'_> {
     /// abort the process. Pages that nothing is written to take no memory.
     pub fn room(&self, key: &str, shape: &[u64], count: usize) -> Result<Vec<f64>, DataError> {
         let what = format!("`{key}`, of shape {},", shaped(shape));
-        self.charge(count as u64 * 8, &what)?;
+        self.charge((count as u64).saturating_mul(8), &what)?;
         let mut probe: Vec<f64> = Vec::new();
         probe.try_reserve_exact(count).map_err(|_| {
             let gib = count as f64 * 8.0 / (1u64 << 30) as f64;
@@ -119,5 +119,21 @@ impl Origin<'_> {
     /// Takes memory for a part of this file.
     pub fn charge(&self, bytes: u64, what: &str) -> Result<(), DataError> {
         self.meter.charge(bytes, what, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    /// A table that claimed 2⁶⁴ − 1 values overflowed the sum of their bytes; found by mutation.
+    #[test]
+    fn no_claim_is_too_large_to_be_refused() {
+        for budget in [Budget::default(), Budget::within(1 << 20, 0)] {
+            let meter = Meter::new(budget);
+            let origin = Origin { path: Path::new("t.parquet"), format: "parquet", meter: &meter };
+            assert!(origin.room("signals", &[u64::MAX], usize::MAX).is_err());
+        }
     }
 }

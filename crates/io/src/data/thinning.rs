@@ -55,7 +55,7 @@ impl Selection<'_> {
                 detail: "{every} and {sample} are numbers from one on".to_owned(),
             });
         }
-        origin.charge_list(kept.len() as u64 * 8, "the list of rows")?;
+        origin.charge_list((kept.len() as u64).saturating_mul(8), "the list of rows")?;
         let mut places = kept.places().unwrap_or_else(|| (0..n_rows).collect());
         if let Some(ranges) = &self.thinning.episodes {
             let of_rows = episodes()?.ok_or_else(|| {

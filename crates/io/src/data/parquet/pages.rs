@@ -21,6 +21,8 @@ const HEADER: u64 = 1 << 10;
 const LONGEST_HEADER: u64 = 1 << 20;
 /// Bytes that a page may hold; writers make them of one megabyte.
 const LARGEST_PAGE: u64 = 1 << 30;
+/// Values that a page may hold: a number of 31 bits tells them.
+const MOST_VALUES: u64 = i32::MAX as u64;
 
 /// A column of one row group, being read.
 pub(super) struct Chunk<'a> {
@@ -132,7 +134,8 @@ impl<'a> Chunk<'a> {
             match header(&mut reader) {
                 Ok(found) => {
                     let start = at + reader.at as u64;
-                    if found.packed > self.length - start || found.unpacked > LARGEST_PAGE {
+                    let is_large = found.unpacked > LARGEST_PAGE || found.n_values > MOST_VALUES;
+                    if found.packed > self.length - start || is_large {
                         let sizes = format!("{} bytes, {} unpacked", found.packed, found.unpacked);
                         return Err(self.wrong(at, &format!("a page claims to have {sizes}")));
                     }

@@ -65,9 +65,8 @@ impl Belonging {
     }
 
     pub fn reserve(&mut self, rows: usize, origin: &Origin<'_>) -> Result<(), DataError> {
-        origin.charge(rows as u64 * 4, "the groups of its rows")?;
-        self.of_rows.reserve(rows);
-        Ok(())
+        origin.charge((rows as u64).saturating_mul(4), "the groups of its rows")?;
+        self.of_rows.try_reserve(rows).map_err(|_| too_many(rows, origin))
     }
 
     /// Takes a row. Episodes end in rows that are left out, too.
@@ -100,9 +99,11 @@ impl Belonging {
         read: impl Fn(usize, &mut Take<'_>) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let n_rows = kept.n_rows();
-        origin.charge(n_rows as u64 * 4, "the groups of its rows")?;
+        origin.charge((n_rows as u64).saturating_mul(4), "the groups of its rows")?;
         // Rows that agree in the columns so far have the same number.
-        let mut codes = vec![0u32; n_rows];
+        let mut codes: Vec<u32> = Vec::new();
+        codes.try_reserve_exact(n_rows).map_err(|_| too_many(n_rows, origin))?;
+        codes.resize(n_rows, 0);
         for &column in &self.columns {
             let mut pairs = Names::default();
             let marks = self.kind == GroupKind::Episodes;
@@ -159,6 +160,11 @@ impl Belonging {
         };
         Some(Groups { of_rows, kind: self.kind })
     }
+}
+
+/// The error for more rows than there is memory for.
+fn too_many(rows: usize, origin: &Origin<'_>) -> DataError {
+    origin.too_large("groups", &[rows as u64], "more memory than there is")
 }
 
 fn is_mark(cell: &[u8]) -> bool {
