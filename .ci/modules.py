@@ -35,7 +35,7 @@ def owners(path):
 def is_target(path):
     """Whether Cargo compiles the file by itself: examples, benchmarks, tests unless told not to."""
     crate = path.parent.parent
-    if path.parent.name in ("examples", "benches"):
+    if path.parent.name in ("examples", "benches", "fuzz_targets"):
         return True
     manifest = crate / "Cargo.toml"
     told_not_to = manifest.exists() and "autotests = false" in manifest.read_text(encoding="utf-8")

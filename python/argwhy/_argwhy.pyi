@@ -197,7 +197,26 @@ def load(
     matrix_eq: str | None,
     weights: str | None,
     memory: str | None = None,
+    episodes: str | None = None,
+    every: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    missing: str | None = None,
+    one_hot: list[str] | None = None,
+    cyclic: list[str] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    decimal: str | None = None,
+    want_decisions: bool = True,
 ) -> dict[str, Any]: ...
+def describe(
+    path: str,
+    *,
+    signals: str | None = None,
+    decisions: str | None = None,
+    sheet: str | None = None,
+    decimal: str | None = None,
+) -> str: ...
 def quadrotor(n: int, seed: int) -> dict[str, Any]: ...
 def charging(n: int, seed: int) -> dict[str, Any]: ...
 def panic(message: str) -> None: ...

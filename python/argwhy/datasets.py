@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from . import _argwhy
 from .constraints import Constraints
 from .errors import DataError
 
-__all__ = ["Charging", "Data", "Quadrotor", "load", "make_charging", "make_quadrotor", "read"]
+__all__ = ["Charging", "Data", "Quadrotor", "describe", "load", "make_charging", "make_quadrotor", "read"]
 
 Doubles: TypeAlias = NDArray[np.float64]
 Path: TypeAlias = "str | os.PathLike[str]"
@@ -31,6 +32,14 @@ class Data(NamedTuple):
     """What limited the decisions, where that was asked for."""
     weights: Doubles | None
     """How often each row counts, where that was asked for."""
+    bounds: tuple[Doubles, Doubles] | None = None
+    """Limits of all decisions that the data knows, as Minari's action space does."""
+    signal_names: Sequence[str] = ()
+    """What signals are called, where the file says so."""
+    decision_names: Sequence[str] = ()
+    """What decisions are called, where the file says so."""
+    encoding: str | None = None
+    """How categories and cycles became numbers, for ``read(..., encoding=...)`` on other data."""
 
 
 class Quadrotor(NamedTuple):
@@ -57,6 +66,13 @@ class Charging(NamedTuple):
     """Each night's own limits."""
 
 
+def _listed(columns: str | Iterable[str] | None) -> list[str] | None:
+    """``"a,b"`` or several."""
+    if columns is None:
+        return None
+    return [one.strip() for one in columns.split(",")] if isinstance(columns, str) else list(columns)
+
+
 def _ranges(rows: Any) -> str | None:
     """Rows as the command writes them, ``0:5000,10000:15000``."""
     if rows is None or isinstance(rows, str):
@@ -81,18 +97,30 @@ def read(
     matrix_eq: Path | None = None,
     weights: str | None = None,
     memory: str | int | None = None,
+    episodes: Rows = None,
+    every: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    missing: str = "error",
+    one_hot: str | Iterable[str] | None = None,
+    cyclic: str | Iterable[str] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    decimal: str = ".",
 ) -> Data:
     """Reads signals, decisions and, if asked for, constraints and weights.
 
-    The formats are npz, npy, csv, tsv, HDF5 (D4RL as it comes), Minari files, and folders.
+    The formats are npz, npy, csv and tsv (also packed as .gz or .zst), parquet, Arrow (Feather),
+    xlsx, ods, HDF5 (D4RL and robomimic as they come), Minari files, and folders.
 
     Parameters
     ----------
     path:
         A file or folder.
     signals, decisions:
-        Keys of the arrays (csv: column names separated by commas); ``signals`` and ``decisions``,
-        else ``observations`` and ``actions``, if not given.
+        Keys of the arrays, or in tables columns: names, patterns (``s*``) and ranges
+        (``first:last``) separated by commas; ``signals`` and ``decisions``, else ``observations``
+        and ``actions``, if not given.
     rows:
         Half-open ranges such as ``"0:5000,10000:15000"``, or a slice, a range or several. All rows
         if not given.
@@ -105,6 +133,23 @@ def read(
     memory:
         What reading may take at most, in bytes or as ``"2GiB"``; a file that holds or unpacks to
         more is refused before it is read. No limit if not given.
+    episodes, every, sample, seed:
+        Rows to read beside ``rows``: some episodes by number, the first of every so many, and so
+        many chosen at random by ``seed``. What is left out takes no memory.
+    missing:
+        Where values are missing: ``"error"`` says where, ``"drop"`` leaves those rows out,
+        ``"mean"`` puts the mean of a signal.
+    one_hot, cyclic:
+        Columns of signals that are no numbers yet: categories, each of which becomes one column of
+        zeros and ones a value, and what goes round, as in ``"hour:24"``, or of dates
+        ``"when:day"``, ``"when:week"`` or ``"when:year"``.
+    encoding:
+        In place of these two, what :attr:`Data.encoding` of other data says, so that columns mean
+        the same.
+    sheet:
+        Sheet of a workbook; the first one if not given.
+    decimal:
+        What separates the fraction of numbers in csv files, ``"."`` or ``","``.
     """
     found: dict[str, Any] = _argwhy.load(
         os.fspath(path),
@@ -116,6 +161,16 @@ def read(
         matrix_eq=None if matrix_eq is None else os.fspath(matrix_eq),
         weights=weights,
         memory=None if memory is None else str(memory),
+        episodes=_ranges(episodes),
+        every=every,
+        sample=sample,
+        seed=seed,
+        missing=missing,
+        one_hot=_listed(one_hot),
+        cyclic=_listed(cyclic),
+        encoding=encoding,
+        sheet=sheet,
+        decimal=decimal,
     )
     limits = found.get("constraints")
     return Data(
@@ -123,7 +178,29 @@ def read(
         found["decisions"],
         None if limits is None else Constraints(**limits),
         found.get("weights"),
+        found.get("bounds"),
+        found["signal_names"],
+        found["decision_names"],
+        found.get("encoding"),
     )
+
+
+def describe(
+    path: Path,
+    signals: str | None = None,
+    decisions: str | None = None,
+    *,
+    sheet: str | None = None,
+    decimal: str = ".",
+) -> dict[str, Any]:
+    """What data is like, as ``argwhy describe --json`` prints it.
+
+    Ranges, spread and gaps of each column, columns that say nothing or the same as others,
+    situations in which the expert decided differently, and limits that decisions seem to have.
+    """
+    text = _argwhy.describe(os.fspath(path), signals=signals, decisions=decisions, sheet=sheet, decimal=decimal)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def load(

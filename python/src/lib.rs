@@ -28,7 +28,7 @@ mod _argwhy {
     #[pymodule_export]
     use crate::choosing::{judge, tune};
     #[pymodule_export]
-    use crate::data::load;
+    use crate::data::{describe, load};
     #[pymodule_export]
     use crate::error::panic;
     #[pymodule_export]

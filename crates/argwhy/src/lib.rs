@@ -56,6 +56,7 @@
 //! [`argwhy_core`], layer by layer.
 
 pub mod checkpoint;
+pub mod describe;
 pub mod device;
 pub mod error;
 pub mod explain;

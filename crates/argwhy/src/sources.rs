@@ -5,12 +5,13 @@
 
 use crate::error::Error;
 use crate::settings::FitSettings;
+use argwhy_io::Encoding;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a fit was given beside signals and decisions, and from where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DataSources {
     /// Constraints came with the data, and will come with every signal that is to be decided on.
@@ -21,7 +22,16 @@ pub struct DataSources {
     pub matrix_eq: Option<String>,
     /// The key the samples' weights came from.
     pub weights: Option<String>,
+    /// How columns of the signals became numbers.
+    #[serde(skip_serializing_if = "Encoding::is_empty")]
+    pub encoding: Encoding,
+    /// What stands where a signal is missing; an error where there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Vec<f64>>,
 }
+
+/// The names above, some of which are left out where they say nothing.
+const NAMES: [&str; 6] = ["constraints", "matrix", "matrix-eq", "weights", "encoding", "fill"];
 
 /// What a model file keeps of a fit, as one object.
 pub fn to_stored(settings: &FitSettings, sources: &DataSources) -> Result<Value, Error> {
@@ -35,9 +45,8 @@ pub fn from_stored(stored: &Value) -> Result<(FitSettings, DataSources), Error> 
     let Value::Object(stored) = stored else {
         return Err(Error::Settings { why: "they are not an object".to_owned() });
     };
-    let of_sources = object(&DataSources::default())?;
     let (sources, settings): (Map<_, _>, Map<_, _>) =
-        stored.clone().into_iter().partition(|(name, _)| of_sources.contains_key(name));
+        stored.clone().into_iter().partition(|(name, _)| NAMES.contains(&name.as_str()));
     Ok((read(settings)?, read(sources)?))
 }
 
@@ -70,6 +79,14 @@ mod tests {
         let stored = to_stored(&settings, &sources).unwrap();
         let names = stored.as_object().unwrap().len();
         assert_eq!(names, FitSettings::names().len() + 4);
+        assert_eq!(from_stored(&stored).unwrap(), (settings.clone(), sources.clone()));
+        let hot = argwhy_io::OneHot { column: "day".to_owned(), values: vec!["Mon".to_owned()] };
+        let cyclic = vec!["hour:24".parse().unwrap()];
+        let encoding = Encoding { one_hot: vec![hot], cyclic };
+        let sources = DataSources { encoding, fill: Some(vec![0.5]), ..sources };
+        let stored = to_stored(&settings, &sources).unwrap();
+        let all = stored.as_object().unwrap().len();
+        assert_eq!(all, FitSettings::names().len() + NAMES.len());
         assert_eq!(from_stored(&stored).unwrap(), (settings, sources));
     }
 

@@ -2,7 +2,7 @@
 //! in `flags`.
 
 use crate::flags::SettingFlags;
-use argwhy::io::RowRanges;
+use argwhy::io::{Cyclic, DataRequest, Decimal, Missing, RowRanges, Thinning};
 use argwhy::judging::HOLDOUT;
 use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers, Preset};
 use argwhy::tuning::{Judge, N_PARTS};
@@ -33,6 +33,10 @@ pub enum Command {
     Tune(Box<TuneArgs>),
     /// Let a model learn from more rows, or forget some, without starting from nothing
     Update(Box<UpdateArgs>),
+    /// Say what data is like before anything is learned from it
+    Describe(DescribeArgs),
+    /// Write data in another format
+    Convert(ConvertArgs),
     /// Decide on new signals
     Predict(PredictArgs),
     /// Compare a model's decisions with an expert's
@@ -70,7 +74,8 @@ Examples:
 
 Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
 pub struct FitArgs {
-    /// Signals and decisions: npz, npy, csv, tsv, hdf5 (D4RL, Minari) or a folder of them
+    /// Signals and decisions: npz, npy, csv, tsv (also .gz, .zst), parquet, Arrow (Feather), xlsx,
+    /// ods, hdf5 (D4RL, Minari, robomimic) or a folder of them; - for standard input
     pub data: PathBuf,
     /// Where to write the model
     #[arg(short, long, value_name = "MODEL")]
@@ -127,7 +132,8 @@ Examples:
 What is given is not searched: with --kernel rbf only gamma, features, trend and -k are chosen.
 Exit status: 0 done, 1 stopped early with the best so far (see --resume), 2 error.")]
 pub struct TuneArgs {
-    /// Signals and decisions: npz, npy, csv, tsv, hdf5 (D4RL, Minari) or a folder of them
+    /// Signals and decisions: npz, npy, csv, tsv (also .gz, .zst), parquet, Arrow (Feather), xlsx,
+    /// ods, hdf5 (D4RL, Minari, robomimic) or a folder of them; - for standard input
     pub data: PathBuf,
     /// Folder for best.toml (for `fit --config`), trials.jsonl and report.html
     #[arg(short, long, value_name = "FOLDER", default_value = "argwhy-tune")]
@@ -224,7 +230,8 @@ impl FromStr for Span {
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SourceOptions {
-    /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
+    /// Key (tables: columns, as in price,load or s* or first:last) of the signals; `signals`, else
+    /// `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub signals: Option<String>,
     /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not
@@ -274,6 +281,34 @@ pub struct SourceOptions {
     /// Rows stand in the order of time: the last ones are kept aside
     #[arg(long, value_name = "ORDER", help_heading = "Data")]
     pub order: Option<RowOrder>,
+    /// Read these episodes alone, by number. With this, --every or --sample, what is left out is
+    /// not kept in memory, and feature statistics come from the rows that are read
+    #[arg(long, value_name = "0:10", help_heading = "Data")]
+    pub episodes: Option<RowRanges>,
+    /// Read the first of every N rows
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Data")]
+    pub every: Option<usize>,
+    /// Read N rows chosen at random (by --seed), in their order
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Data")]
+    pub sample: Option<usize>,
+    /// Where values are missing: error (say where), drop (leave those rows out) or mean (in
+    /// signals, put the mean of the column; the model remembers it) [default: error]
+    #[arg(long, value_name = "WAY", help_heading = "Data")]
+    pub missing: Option<Missing>,
+    /// Columns of signals with categories, such as days of the week: each becomes one column of
+    /// zeros and ones a value. The model remembers the values
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Data")]
+    pub one_hot: Option<Vec<String>>,
+    /// Columns of signals that go round, with when they begin again: hour:24, or for dates
+    /// when:day, when:week or when:year. Each becomes a sine and a cosine
+    #[arg(long, value_name = "COLUMN:PERIOD", value_delimiter = ',', help_heading = "Data")]
+    pub cyclic: Option<Vec<Cyclic>>,
+    /// Sheet of a workbook (xlsx, ods); the first one if not given
+    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    pub sheet: Option<String>,
+    /// What separates the fraction of numbers in csv files: . or , [default: .]
+    #[arg(long, value_name = "CHARACTER", help_heading = "Data")]
+    pub decimal: Option<Decimal>,
     /// What `--lower` names where it has no numbers.
     #[arg(skip)]
     #[serde(skip)]
@@ -282,6 +317,12 @@ pub struct SourceOptions {
     #[arg(skip)]
     #[serde(skip)]
     pub upper_columns: Vec<String>,
+}
+
+/// A number that is not zero.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if number == 0 { Err("expected one or more".to_owned()) } else { Ok(number) }
 }
 
 /// The default stands where the share does.
@@ -404,18 +445,59 @@ mod path_text {
     }
 }
 
-/// Where the rows of a command come from.
+/// Where the rows of a command come from, and who works on them.
 #[derive(Args)]
 pub struct DataOptions {
+    #[command(flatten)]
+    pub choice: RowOptions,
+    /// Threads; one a core if not given. The result does not depend on it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// Where the rows of a command come from.
+#[derive(Args)]
+pub struct RowOptions {
     /// Key (csv: columns) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY")]
     pub signals: Option<String>,
     /// Rows to use, half-open; all if not given
     #[arg(long, value_name = "0:5000,10000:15000", allow_hyphen_values = true)]
     pub rows: Option<RowRanges>,
-    /// Threads; one a core if not given. The result does not depend on it
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// Episodes to use, by number
+    #[arg(long, value_name = "0:10")]
+    pub episodes: Option<RowRanges>,
+    /// Use the first of every N rows
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub every: Option<usize>,
+    /// Use N rows chosen at random, always the same ones, in their order
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub sample: Option<usize>,
+    /// Sheet of a workbook (xlsx, ods); the first one if not given
+    #[arg(long, value_name = "NAME")]
+    pub sheet: Option<String>,
+    /// What separates the fraction of numbers in csv files: . or , [default: .]
+    #[arg(long, value_name = "CHARACTER")]
+    pub decimal: Option<Decimal>,
+}
+
+impl RowOptions {
+    /// A request for the rows chosen here, as far as these options say.
+    pub fn request(&self) -> DataRequest {
+        DataRequest {
+            signals: self.signals.clone(),
+            rows: self.rows.clone(),
+            thinning: Thinning {
+                episodes: self.episodes.clone(),
+                every: self.every,
+                sample: self.sample,
+                seed: 0,
+            },
+            sheet: self.sheet.clone(),
+            decimal: self.decimal.unwrap_or_default(),
+            ..DataRequest::default()
+        }
+    }
 }
 
 /// Where constraints come from that all rows share. Those of single rows come with the data.
@@ -469,8 +551,72 @@ pub struct PredictArgs {
     pub range: Option<f64>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
     /// [[..]], "W": [..], "M_eq", "W_eq", "lower", "upper", where null means no limit
-    #[arg(long, conflicts_with_all = ["signals", "decisions", "threads", "device"])]
+    #[arg(long, conflicts_with_all = [
+            "signals", "decisions", "threads", "device", "episodes", "every", "sample", "sheet",
+            "decimal",
+        ])]
     pub jsonl: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy describe days.csv --signals price,load --decisions power
+  argwhy describe hopper_expert-v2.hdf5 -o data.html
+  argwhy describe days.parquet --json")]
+pub struct DescribeArgs {
+    /// Data in any format that `fit` reads
+    pub data: PathBuf,
+    /// Write a self-contained page with a histogram of each column
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    /// Key (tables: columns; npy: second file) of the decisions; `decisions`, else `actions`, if
+    /// not given
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy convert hopper_expert-v2.hdf5 hopper.parquet --episodes 0:10
+  argwhy convert days.xlsx days.csv --sheet 2024 --signals price,load --decisions power")]
+pub struct ConvertArgs {
+    /// Data in any format that `fit` reads
+    pub data: PathBuf,
+    /// Where to write it: .csv, .tsv, .npz, .parquet, .hdf5 or .h5
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    /// Key (tables: columns; npy: second file) of the decisions; `decisions`, else `actions`, if
+    /// not given
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    /// Write signals alone
+    #[arg(long, conflicts_with = "decisions")]
+    pub signals_only: bool,
+    /// Write the weights under this key, too
+    #[arg(long, value_name = "KEY")]
+    pub weights: Option<String>,
+    /// Where values are missing: error (say where), drop (leave those rows out) or mean (in
+    /// signals, put the mean of the column) [default: error]
+    #[arg(long, value_name = "WAY")]
+    pub missing: Option<Missing>,
+    /// Columns of signals with categories: each becomes one column of zeros and ones a value
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub one_hot: Option<Vec<String>>,
+    /// Columns of signals that go round, with when they begin again: hour:24, or for dates
+    /// when:day, when:week or when:year
+    #[arg(long, value_name = "COLUMN:PERIOD", value_delimiter = ',')]
+    pub cyclic: Option<Vec<Cyclic>>,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     pub quiet: bool,

@@ -4,7 +4,7 @@ use crate::args::{FitArgs, OutputOptions, RowOrder, SourceOptions, TuneArgs};
 use crate::commands::names::limit_columns;
 use crate::error::CliError;
 use argwhy::core::wording::Spelling;
-use argwhy::io::DataRequest;
+use argwhy::io::{DataRequest, Encoding, Loaded, OneHot, RowRanges, Thinning};
 use argwhy::settings::{Preset, SolverKind, Table, TableError, Value, merge, read_table};
 use argwhy::tuning::scales_asked_for;
 use argwhy::{DataSources, FitSettings};
@@ -15,7 +15,7 @@ use std::path::Path;
 use toml::Spanned;
 
 /// Everything `fit` was told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub settings: FitSettings,
     pub source: SourceOptions,
@@ -37,7 +37,35 @@ impl Options {
             matrix: text(&self.source.matrix),
             matrix_eq: text(&self.source.matrix_eq),
             weights: self.source.weights.clone(),
+            ..DataSources::default()
         }
+    }
+
+    /// The options with the limits that the data knows, where nobody gave any; and what to say of
+    /// it.
+    pub fn with_limits_of(mut self, loaded: &Loaded) -> Result<(Self, Option<String>), CliError> {
+        let constrained = loaded.constraints.is_some();
+        let unsaid = self.settings.limits_unsaid(constrained);
+        let Some(limits) = loaded.limits.as_ref().filter(|_| unsaid) else {
+            return Ok((self, None));
+        };
+        let list = |numbers: &[f64]| Value::Array(numbers.iter().map(|n| (*n).into()).collect());
+        self.given.insert("lower".to_owned(), list(&limits.lower));
+        self.given.insert("upper".to_owned(), list(&limits.upper));
+        self.settings = FitSettings::from_table(&self.given)
+            .map_err(|error: TableError| CliError::Usage(error.to_string()))?;
+        let told = |numbers: &[f64]| {
+            let numbers: Vec<String> = numbers.iter().map(f64::to_string).collect();
+            numbers.join(", ")
+        };
+        let note = format!(
+            "limits from {}: lower {}, upper {}; --bounds, --lower, --upper or --unbounded say \
+             otherwise",
+            limits.found_in,
+            told(&limits.lower),
+            told(&limits.upper)
+        );
+        Ok((self, Some(note)))
     }
 }
 
@@ -98,7 +126,7 @@ pub fn for_tuning(args: &TuneArgs) -> Result<ToldToTune, CliError> {
 }
 
 /// What to load.
-pub fn request(source: &SourceOptions) -> DataRequest {
+pub fn request(source: &SourceOptions, seed: u64) -> DataRequest {
     DataRequest {
         signals: source.signals.clone(),
         decisions: source.decisions.clone(),
@@ -109,8 +137,33 @@ pub fn request(source: &SourceOptions) -> DataRequest {
         groups: source.groups.clone(),
         lower: source.lower_columns.clone(),
         upper: source.upper_columns.clone(),
+        // Rows that are thinned are chosen while they are read, in ranges too.
+        rows: if is_thinned(source) { source.rows.clone() } else { None },
+        thinning: Thinning {
+            episodes: source.episodes.clone(),
+            every: source.every,
+            sample: source.sample,
+            seed,
+        },
+        encoding: Encoding {
+            one_hot: source.one_hot.iter().flatten().map(OneHot::new).collect(),
+            cyclic: source.cyclic.clone().unwrap_or_default(),
+        },
+        missing: source.missing.unwrap_or_default(),
+        sheet: source.sheet.clone(),
+        decimal: source.decimal.unwrap_or_default(),
         ..DataRequest::default()
     }
+}
+
+/// Whether rows are left out while they are read.
+fn is_thinned(source: &SourceOptions) -> bool {
+    source.episodes.is_some() || source.every.is_some() || source.sample.is_some()
+}
+
+/// The rows to learn from, of those that were read.
+pub fn training_rows(source: &SourceOptions) -> Option<&RowRanges> {
+    source.rows.as_ref().filter(|_| !is_thinned(source))
 }
 
 /// Whether rows stand in the order of time.

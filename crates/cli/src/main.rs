@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Command::Fit(args) => commands::fit::run(*args),
         Command::Tune(args) => commands::tune::run(&args),
         Command::Update(args) => commands::update::run(&args),
+        Command::Describe(args) => commands::describe::run(&args),
+        Command::Convert(args) => commands::convert::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

@@ -6,9 +6,18 @@
 //! ending is unknown.
 
 mod array;
+#[cfg(feature = "arrow")]
+mod arrow;
+mod assembly;
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "zstd"))]
+mod codec;
 mod constraints;
+mod contents;
 mod csv;
+mod dates;
+mod decimal;
 mod dtype;
+mod encoding;
 mod folder;
 mod format;
 mod groups;
@@ -16,12 +25,22 @@ mod hdf5;
 mod kept;
 mod keys;
 mod matrix;
+mod missing;
 mod npy;
 mod npz;
 mod origin;
+mod packed;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod rows;
+#[cfg(feature = "sheets")]
+mod sheet;
 mod sink;
+mod space;
+mod spool;
 mod survey;
+mod table;
+mod thinning;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -32,29 +51,37 @@ use ndarray::Array2;
 
 use crate::budget::{Budget, Meter};
 use crate::error::DataError;
-use array::{Arrays, Found, Listing, RowsOf};
+use array::{Arrays, Listing};
 use format::Format;
-use kept::Kept;
 use origin::Origin;
+use thinning::Selection;
 
+pub use contents::{Contents, Entry, contents};
+pub use decimal::Decimal;
+pub use encoding::{Cyclic, Encoding, Given, OneHot, Period};
 pub use format::data_endings;
 pub use groups::{GroupKind, Groups};
 pub use matrix::SharedMatrix;
+pub use missing::{Gaps, Missing};
 pub use rows::RowRanges;
+pub use space::Limits;
+pub use spool::{Spooled, standard_input};
 pub use survey::Survey;
+pub use thinning::Thinning;
 pub use write::{
-    Beside, check_decisions_ending, check_prices_ending, check_regular, check_writable,
-    write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
+    Beside, DataOut, check_data_ending, check_decisions_ending, check_prices_ending, check_regular,
+    check_writable, write_data, write_decisions, write_decisions_beside, write_onward,
+    write_prices, write_whole,
 };
 
 /// Which arrays of a file to load.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DataRequest {
-    /// Key of the signals; by default `signals`, else `observations`. In csv files also a
-    /// comma-separated list of column names.
+    /// Key of the signals; by default `signals`, else `observations`. In tables also a
+    /// comma-separated list of column names, ranges (`first:last`) and patterns (`s*`).
     pub signals: Option<String>,
-    /// Key of the decisions; by default `decisions`, else `actions`. In csv files also a
-    /// comma-separated list of column names; beside an npy file, the path of a second one.
+    /// Key of the decisions; by default `decisions`, else `actions`. In tables also a list
+    /// as of signals; beside an npy file, the path of a second one.
     pub decisions: Option<String>,
     /// Whether decisions are needed at all; `false` loads the signals alone.
     pub want_decisions: bool,
@@ -88,6 +115,18 @@ pub struct DataRequest {
     /// The rows to keep, in this order; all if there are none. What is left out takes no memory,
     /// and its values are not looked at.
     pub rows: Option<RowRanges>,
+    /// The sheet of a workbook, by name; the first one if not given.
+    pub sheet: Option<String>,
+    /// Rows to leave out beside those outside of `rows`.
+    pub thinning: Thinning,
+    /// Columns of signals that are no numbers yet, in tables.
+    pub encoding: Encoding,
+    /// What to do with values that are not there.
+    pub missing: Missing,
+    /// What to put where a signal is not there, one number a signal, as a model knows it.
+    pub fill: Vec<f64>,
+    /// What separates the fraction of numbers that are text.
+    pub decimal: Decimal,
     /// The memory that reading may take.
     pub budget: Budget,
 }
@@ -132,6 +171,12 @@ impl Default for DataRequest {
             lower: Vec::new(),
             upper: Vec::new(),
             rows: None,
+            sheet: None,
+            thinning: Thinning::default(),
+            encoding: Encoding::default(),
+            missing: Missing::default(),
+            fill: Vec::new(),
+            decimal: Decimal::default(),
             budget: Budget::default(),
         }
     }
@@ -160,6 +205,14 @@ pub struct Loaded {
     pub unread: Vec<&'static str>,
     /// What signals, decisions and limits are called, where the file says so.
     pub names: Names,
+    /// Limits of all decisions that the data knows, as Minari's action space does.
+    pub limits: Option<Limits>,
+    /// How columns of signals became numbers, with the categories that were found.
+    pub encoding: Encoding,
+    /// What stands where a signal was not there; none where nothing was filled in.
+    pub fill: Option<Vec<f64>>,
+    /// Rows that were left out because they lacked a value.
+    pub n_dropped: usize,
 }
 
 /// Loads signals and whatever else is wanted from a file or folder.
@@ -180,30 +233,46 @@ pub fn load_if<E: From<DataError>>(
     accept: impl Fn(&Survey) -> Result<(), E>,
 ) -> Result<Loaded, E> {
     let meter = Meter::new(request.budget);
+    let spooled = standard_input(path)?;
+    let path = spooled.as_ref().map_or(path, Spooled::path);
+    // Which rows make an episode must be known to keep some of them.
+    let asked = DataRequest {
+        episodes: request.episodes || request.thinning.episodes.is_some(),
+        ..request.clone()
+    };
+    let request = &asked;
     let main = if path.is_dir() { folder::minari(path) } else { None };
     let path = main.as_deref().unwrap_or(path);
     let source = Source::open(path, request, &meter)?;
-    let rows = request.rows.as_ref();
+    let rows = &Selection { rows: request.rows.as_ref(), thinning: &request.thinning };
     if let Err(refusal) = accept(&source.survey(rows)?) {
         match source.recount(rows)? {
             Some(survey) => accept(&survey)?,
             None => return Err(refusal),
         }
     }
-    Ok(assemble(path, request, source.read(rows)?, &meter)?)
+    Ok(assembly::assemble(path, request, source.read(rows)?, &meter)?)
 }
 
 /// A file that is open, with its headers read.
 enum Source<'a> {
     Arrays(Listing<'a>),
-    Table(csv::Table<'a>),
+    Table(table::Table<'a>),
 }
 
 impl<'a> Source<'a> {
     fn open(path: &'a Path, request: &DataRequest, meter: &'a Meter) -> Result<Self, DataError> {
         let origin = |format| Origin { path, format, meter };
         let format = format::detect(path)?;
-        if request.wants_columns() && !matches!(format, Format::Csv | Format::Tsv) {
+        if !request.encoding.is_empty() && !format.is_table() {
+            return Err(DataError::Unsupported {
+                path: path.to_path_buf(),
+                detail: "it has no named columns that could be encoded; leave out {one_hot} and \
+                         {cyclic}, or give a table"
+                    .to_owned(),
+            });
+        }
+        if request.wants_columns() && !format.is_table() {
             return Err(DataError::Unsupported {
                 path: path.to_path_buf(),
                 detail: "it has no named columns that limits could come from; give {lower} and \
@@ -217,27 +286,41 @@ impl<'a> Source<'a> {
             Format::Npy => Self::Arrays(npy::open(origin("npy"), request)?),
             Format::Hdf5 => Self::Arrays(hdf5::open(origin("hdf5"), request)?),
             Format::Folder => Self::Arrays(folder::open(origin("npy"), request)?),
-            Format::Csv => Self::Table(csv::Table::open(origin("csv"), request, b',')?),
-            Format::Tsv => Self::Table(csv::Table::open(origin("csv"), request, b'\t')?),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Self::Table(parquet::open(origin("parquet"), request)?),
+            #[cfg(feature = "arrow")]
+            Format::Arrow => Self::Table(arrow::open(origin("Arrow"), request)?),
+            #[cfg(feature = "sheets")]
+            Format::Xlsx => Self::Table(sheet::open_xlsx(origin("xlsx"), request)?),
+            #[cfg(feature = "sheets")]
+            Format::Ods => Self::Table(sheet::open_ods(origin("ods"), request)?),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => return Err(origin("parquet").not_built("parquet")),
+            #[cfg(not(feature = "arrow"))]
+            Format::Arrow => return Err(origin("Arrow").not_built("arrow")),
+            #[cfg(not(feature = "sheets"))]
+            Format::Xlsx | Format::Ods => return Err(origin("sheets").not_built("sheets")),
+            Format::Csv => Self::Table(csv::open(origin("csv"), request, None)?),
+            Format::Tsv => Self::Table(csv::open(origin("csv"), request, Some(b'\t'))?),
         })
     }
 
-    fn survey(&self, rows: Option<&RowRanges>) -> Result<Survey, DataError> {
+    fn survey(&self, rows: &Selection<'_>) -> Result<Survey, DataError> {
         match self {
             Self::Arrays(listing) => listing.survey(rows),
-            Self::Table(table) => Ok(table.survey(rows, table.n_lines())),
+            Self::Table(table) => table.survey(rows, table.rough_rows()),
         }
     }
 
     /// The survey again where the first was only nearly right.
-    fn recount(&self, rows: Option<&RowRanges>) -> Result<Option<Survey>, DataError> {
+    fn recount(&self, rows: &Selection<'_>) -> Result<Option<Survey>, DataError> {
         match self {
             Self::Arrays(_) => Ok(None),
-            Self::Table(table) => Ok(Some(table.survey(rows, table.count_rows()?))),
+            Self::Table(table) => table.survey(rows, table.count_rows()?).map(Some),
         }
     }
 
-    fn read(self, rows: Option<&RowRanges>) -> Result<Arrays, DataError> {
+    fn read(self, rows: &Selection<'_>) -> Result<Arrays, DataError> {
         match self {
             Self::Arrays(listing) => listing.read(rows),
             Self::Table(table) => table.read(rows),
@@ -245,68 +328,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Checks what was read, and puts constraints together.
-fn assemble(
-    path: &Path,
-    request: &DataRequest,
-    arrays: Arrays,
-    meter: &Meter,
-) -> Result<Loaded, DataError> {
-    let Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, mut names } =
-        arrays;
-    let places = kept.places();
-    let place = |row: usize| places.as_ref().map_or(row, |places| places[row]);
-    signals.check(place)?;
-    decisions.as_ref().map(|decisions| decisions.check(place)).transpose()?;
-    let weights = weights.map(|(found, of)| weights_of(path, found, of, &kept)).transpose()?;
-    let groups = groups.map(|(groups, of)| match &places {
-        Some(places) if of == RowsOf::File => {
-            let of_rows = places.iter().map(|&row| groups.of_rows[row]).collect();
-            Groups { of_rows, ..groups }
-        }
-        _ => groups,
-    });
-    let constraints = if request.wants_constraints() {
-        let decision_dim = decisions.as_ref().map(|found| found.values.ncols());
-        let sizes = (&kept, decision_dim.or(request.decision_dim));
-        Some(constraints::assemble(path, tensors, keys, request, sizes, (meter, &mut names))?)
-    } else {
-        None
-    };
-    let (decisions, decisions_key) = decisions.map(|found| (found.values, found.key)).unzip();
-    Ok(Loaded {
-        signals: signals.values,
-        places,
-        decisions,
-        constraints,
-        weights,
-        groups,
-        signals_key: signals.key,
-        decisions_key,
-        unread,
-        names,
-    })
-}
-
-/// One weight a sample, finite and not negative, of the rows that are kept.
-fn weights_of(path: &Path, found: Found, of: RowsOf, kept: &Kept) -> Result<Vec<f64>, DataError> {
-    let places = kept.places();
-    let is_kept = of == RowsOf::Kept;
-    let place = |row: usize| places.as_ref().filter(|_| is_kept).map_or(row, |places| places[row]);
-    found.check(place)?;
-    let shape = found.values.dim();
-    let values = found.values.into_raw_vec_and_offset().0;
-    let n_samples = if is_kept { kept.len() } else { kept.n_rows() };
-    let (path, key) = (path.to_path_buf(), found.key);
-    if shape != (n_samples, 1) && shape != (1, n_samples) {
-        let shape = vec![shape.0 as u64, shape.1 as u64];
-        return Err(DataError::WeightCount { path, key, shape, n_samples });
-    }
-    if let Some(row) = values.iter().position(|weight| *weight < 0.0) {
-        return Err(DataError::Weight { path, key, row: place(row), value: values[row] });
-    }
-    Ok(match places {
-        Some(places) if !is_kept => places.into_iter().map(|row| values[row]).collect(),
-        _ => values,
-    })
+/// Whether a text is a date.
+pub(crate) fn is_date(text: &str) -> bool {
+    dates::seconds(text.as_bytes()).is_some()
 }

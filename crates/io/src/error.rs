@@ -1,5 +1,6 @@
 //! What can be wrong with a data file, in words a user can act on.
 
+use crate::data::Gaps;
 use crate::data::data_endings;
 use argwhy_core::dataset::Half;
 use argwhy_core::wording::Spelling;
@@ -308,6 +309,16 @@ pub enum DataError {
         /// How many in all.
         count: usize,
     },
+    /// Values that are not there.
+    #[error(fmt = missing_values)]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// Where, column by column.
+        gaps: Vec<Gaps>,
+        /// Whether any is among the decisions.
+        of_decisions: bool,
+    },
     /// Constraints were asked for and there are none.
     #[error(fmt = constraints_absent)]
     ConstraintsAbsent {
@@ -491,11 +502,7 @@ pub enum DataError {
         expected: usize,
     },
     /// A csv cell that is not a number.
-    #[error(
-        "`{}`, line {line}, column `{column}`: {}; \
-         every cell needs a number with a decimal point",
-        path.display(), cell(text)
-    )]
+    #[error(fmt = cell_no_number)]
     Cell {
         /// The file.
         path: PathBuf,
@@ -505,6 +512,22 @@ pub enum DataError {
         column: String,
         /// What the cell holds.
         text: String,
+        /// What it should, where that is no number.
+        expected: Option<String>,
+    },
+    /// Text in a column of numbers, in a format that knows rows only.
+    #[error(fmt = text_no_number)]
+    TextCell {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        text: String,
+        /// What it should, where that is no number.
+        expected: Option<String>,
     },
     /// Episodes of one dataset that do not fit together.
     #[error("`{}`, `{episode}`: {detail}", path.display())]
@@ -684,6 +707,97 @@ fn half_given(path: &Path, half: &Half, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     };
     let from_file = Spelling::of(f).with_value(option, "FILE");
     write!(f, " (a matrix for all rows can come from {from_file})")
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "the signature that thiserror calls"
+)]
+fn cell_no_number(
+    path: &Path,
+    line: &u64,
+    column: &str,
+    text: &str,
+    expected: &Option<String>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (what, remedy) = told(text, column, expected.as_deref(), Spelling::of(f));
+    write!(f, "`{}`, line {line}, column `{column}`: {what}; {remedy}", path.display())
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "the signature that thiserror calls"
+)]
+fn text_no_number(
+    path: &Path,
+    row: &usize,
+    column: &str,
+    text: &str,
+    expected: &Option<String>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (what, remedy) = told(text, column, expected.as_deref(), Spelling::of(f));
+    write!(f, "`{}`, row {row}, column `{column}`: {what}; {remedy}", path.display())
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn missing_values(
+    path: &Path,
+    gaps: &[Gaps],
+    of_decisions: &bool,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    const NAMED: usize = 8;
+    let one = |gaps: &Gaps| {
+        let rows: Vec<String> = gaps.rows.iter().map(usize::to_string).collect();
+        let more = if gaps.count > gaps.rows.len() { ", …" } else { "" };
+        let plural = if gaps.count == 1 { "row" } else { "rows" };
+        format!("`{}` in {plural} {}{more}", shortened(&gaps.column), rows.join(", "))
+    };
+    let mut named: Vec<String> = gaps.iter().take(NAMED).map(one).collect();
+    if gaps.len() > NAMED {
+        named.push(format!("and {} columns more", gaps.len() - NAMED));
+    }
+    let count: usize = gaps.iter().map(|gaps| gaps.count).sum();
+    let values = if count == 1 { "value is" } else { "values are" };
+    let spelling = Spelling::of(f);
+    let drop = spelling.with_value("missing", "drop");
+    write!(
+        f,
+        "`{}`: {count} {values} missing (NaN or empty): {} (counted from 0); repair them, or leave \
+         those rows out with {drop}",
+        path.display(),
+        named.join("; ")
+    )?;
+    if *of_decisions {
+        return Ok(());
+    }
+    write!(f, ", or fill in means with {}", spelling.with_value("missing", "mean"))
+}
+
+/// What a cell holds, and what helps.
+fn told(text: &str, column: &str, expected: Option<&str>, spelling: Spelling) -> (String, String) {
+    if let Some(expected) = expected {
+        return (format!("`{}`", shortened(text)), expected.to_owned());
+    }
+    let number = "every cell needs a number with a decimal point";
+    let remedy = if text.is_empty() {
+        number.to_owned()
+    } else if text.parse::<f64>().is_ok() {
+        format!("numbers have a decimal comma here: leave out {}", spelling.setting("decimal"))
+    } else if text.replacen(',', ".", 1).parse::<f64>().is_ok() {
+        format!("{number}, or give {}", spelling.with_value("decimal", ","))
+    } else if crate::data::is_date(text) {
+        let cyclic = spelling.with_value("cyclic", &format!("{column}:day"));
+        format!("{number}; for dates give {cyclic} (or week, year), or leave the column out")
+    } else {
+        let one_hot = spelling.with_value("one_hot", column);
+        format!("{number}; for categories give {one_hot}, or leave the column out")
+    };
+    (cell(text), remedy)
 }
 
 /// `.npz, .npy or .csv`.

@@ -149,7 +149,7 @@ fn errors_name_the_row_of_the_file() {
     s[[7, 0]] = f64::NAN;
     let file = npz(&[("signals", npy_of(&s)), ("decisions", npy_of(&decisions(9, 1)))], false);
     let refused = folder.refusal("f.npz", &file, &rows("6:9"));
-    assert!(refused.contains("row 7, column 0"), "{refused}");
+    assert!(refused.contains("`signals[0]` in row 7 (counted"), "{refused}");
     // What is left out is not looked at.
     assert!(folder.load("f.npz", &file, &rows("0:7")).is_ok());
 }

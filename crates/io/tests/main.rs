@@ -11,5 +11,8 @@ mod formats;
 mod groups;
 mod hostile;
 mod model_file;
+mod mutations;
 mod names;
+mod preparing;
 mod refusals;
+mod tables;

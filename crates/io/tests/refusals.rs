@@ -152,7 +152,10 @@ fn values_that_are_not_finite() {
     values[[3, 1]] = f64::NAN;
     values[[4, 0]] = f64::NEG_INFINITY;
     let message = folder.refusal("a.npy", npy_of(&values), &only("signals"));
-    says(&message, &["has 2 value(s)", "the first (NaN) in row 3, column 1 (counted from 0)"]);
+    says(&message, &["1 value is missing", "`signals[1]` in row 3 (counted from 0)"]);
+    values[[3, 1]] = f64::INFINITY;
+    let message = folder.refusal("a.npy", npy_of(&values), &only("signals"));
+    says(&message, &["has 2 value(s)", "the first (inf) in row 3, column 1 (counted from 0)"]);
     let text = "signals,decisions\n1,2\n1,1e999\n";
     let message = folder.refusal("a.csv", text, &both());
     says(&message, &["`decisions` in `a.csv` has 1 value(s)", "(inf) in row 1, column 0"]);
@@ -211,12 +214,12 @@ fn csv_lines_that_cannot_be_read() {
     let csv = |text: &str| folder.refusal("t.csv", text, &both());
     assert_eq!(
         csv("signals,decisions\n1,2\n3,x1\n"),
-        "`t.csv`, line 3, column `decisions`: `x1` is not a number; \
-         every cell needs a number with a decimal point"
+        "`t.csv`, line 3, column `decisions`: `x1` is not a number; every cell needs a number with \
+         a decimal point; for categories give one_hot=\"decisions\", or leave the column out"
     );
     says(
         &csv("signals,decisions\r\n1,2\r\n,2\r\n"),
-        &["line 3, column `signals`: the cell is empty"],
+        &["1 value is missing", "`signals[0]` in row 1", "missing=\"drop\"", "missing=\"mean\""],
     );
     says(
         &csv("\u{feff}signals,decisions\r\n\r\n1,2\r\n\r\n\"\r\n3\",4\r\n5\r\n"),
@@ -227,7 +230,6 @@ fn csv_lines_that_cannot_be_read() {
     says(&csv("signals,decisions\n1,\"2\n3,4\n"), &["line 2", "`2"]);
     says(&csv("signals,decisions\n"), &["0 rows"]);
     says(&csv("1,2\n3,4\n"), &["no header", "signals_0,signals_1,decisions_0"]);
-    says(&csv("signals;decisions\n1;2\n"), &["separated by semicolons", "with commas"]);
     says(&csv("signals_0,signals_2,decisions\n1,2,3\n"), &["no number 1", "without gaps"]);
     says(&csv("time,load\n1,2\n"), &["it holds `time`, `load`"]);
     says(&csv("\n\n"), &["no line of column names"]);

@@ -31,7 +31,7 @@ def gathered():
     import argwhy.gym
     from argwhy import datasets, errors
 
-    of_datasets = [getattr(datasets, n) for n in ("load", "read", "make_quadrotor", "make_charging", "Data", "Quadrotor", "Charging")]
+    of_datasets = [getattr(datasets, n) for n in ("load", "read", "describe", "make_quadrotor", "make_charging", "Data", "Quadrotor", "Charging")]
     return [
         ("argwhy", [argwhy.KernelInverseOptimizer, argwhy.Certificate, argwhy.Constraints, argwhy.Iteration, argwhy.export_onnx]),
         ("argwhy.datasets", of_datasets),

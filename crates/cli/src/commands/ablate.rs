@@ -180,14 +180,14 @@ fn ablate(
     regularization: f64,
     variants: &[&'static Variant],
 ) -> Result<Option<Ablation>, CliError> {
-    let request = DataRequest {
-        signals: args.rows.signals.clone(),
-        decisions: args.decisions.clone(),
-        ..DataRequest::default()
-    };
+    let request = DataRequest { decisions: args.decisions.clone(), ..args.rows.choice.request() };
+    // As `fit` does: ranges are trained on, unless rows are left out while they are read.
+    let training_rows = args.rows.choice.rows.as_ref().filter(|_| request.thinning.is_empty());
+    let request_rows = if training_rows.is_some() { None } else { request.rows.clone() };
+    let request = DataRequest { rows: request_rows, ..request };
     let settings = settings(args, regularization);
-    let loaded = argwhy::load_for_fit(path, &request, &settings, args.rows.rows.as_ref())?;
-    let rows = resolve(args.rows.rows.as_ref(), loaded.signals.nrows())?;
+    let loaded = argwhy::load_for_fit(path, &request, &settings, training_rows)?;
+    let rows = resolve(training_rows, loaded.signals.nrows())?;
     let data = Dataset::new(loaded.signals, loaded.decisions.unwrap_or_default())?;
     let task = Task { settings, data, rows };
     say(args.quiet, format_args!("{name}: the exact optimum …"));

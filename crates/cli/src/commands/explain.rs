@@ -1,6 +1,6 @@
 //! `argwhy explain`: what a model weighs, and why one decision is what it is.
 
-use super::names::SignalLine;
+use super::names::encoding;
 use super::predict::Question;
 use super::targets::check_targets;
 use super::{Rows, Wanted, load_rows, on_threads, print, print_json};
@@ -103,7 +103,8 @@ fn line(stored: &StoredModel, predictor: &Predictor) -> Result<Asked, CliError> 
         }
         let question = Question::read(&line).map_err(wrong)?;
         let given = question.own_constraints().map_err(wrong)?;
-        let signal = SignalLine::in_order(question.signal, &stored.model.names).map_err(wrong)?;
+        let signal =
+            question.signal.in_order(&stored.model.names, &encoding(stored)).map_err(wrong)?;
         let given = Some(given).filter(|given| !given.is_empty());
         let unknown = predictor.is_constrained() && given.is_none();
         let set = if unknown { None } else { Some(predictor.sets(given.as_ref(), 1)?) };

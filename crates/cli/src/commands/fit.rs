@@ -4,7 +4,7 @@ mod going_on;
 mod path;
 mod tune;
 
-use super::names::check_columns;
+use super::names::{self, check_columns};
 use super::targets::check_targets;
 use super::{listed, print_json, resolve};
 use crate::args::{FitArgs, OutputOptions};
@@ -86,7 +86,7 @@ impl FitResult {
 
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
-    let Options { settings, source, outputs, notes, given } = &options;
+    let Options { settings, source, outputs, .. } = &options;
     let models = path::models(&args.output, outputs.path.as_ref());
     check_files(&args, &options, &models)?;
     interrupt::listen();
@@ -95,12 +95,18 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         way.hurry();
     }
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
-    let request = DataRequest { episodes, ..config::request(source) };
+    let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
     let pipeline = Pipeline::new(settings.clone())?;
-    let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
+    let training_rows = config::training_rows(source);
+    let loaded = pipeline.load(&args.data, &request, training_rows)?;
+    let (options, limits) = options.clone().with_limits_of(&loaded)?;
+    let Options { settings, outputs, notes, given, .. } = &options;
+    let pipeline = if limits.is_some() { Pipeline::new(settings.clone())? } else { pipeline };
+    let told = [limits, names::prepared(&loaded, &request)];
+    let sources = names::with_preparation(options.sources(), &loaded);
     let judging = judging(&options, loaded.groups)?;
-    let rows = resolve(source.rows.as_ref(), loaded.signals.nrows())?;
+    let rows = resolve(training_rows, loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
     if let Some(constraints) = loaded.constraints {
@@ -116,8 +122,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             listed(&loaded.unread)
         ));
     }
-    notes.iter().chain(&way.note()).for_each(|note| follow.note(note));
-    let sources = options.sources();
+    let notes = notes.iter().chain(told.iter().flatten());
+    notes.chain(&way.note()).for_each(|note| follow.note(note));
     if let Some(path) = &outputs.path {
         let fitted =
             path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);

@@ -3,7 +3,9 @@
 pub mod ablate;
 pub mod bench;
 pub mod completions;
+pub mod convert;
 pub mod demo;
+pub mod describe;
 pub mod doctor;
 pub mod evaluate;
 pub mod explain;
@@ -80,8 +82,7 @@ impl Rows {
 
 /// What a command wants of a file for a model.
 struct Wanted<'a> {
-    signals: Option<&'a String>,
-    rows: Option<&'a RowRanges>,
+    request: DataRequest,
     decisions: Option<&'a String>,
     want_decisions: bool,
     weights: Option<&'a String>,
@@ -90,11 +91,11 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
-        Self { rows: options.rows.as_ref(), ..Self::of(options.signals.as_ref(), sets) }
+        Self::of(options.choice.request(), sets)
     }
 
-    fn of(signals: Option<&'a String>, sets: &'a SetOptions) -> Self {
-        Self { signals, rows: None, decisions: None, want_decisions: false, weights: None, sets }
+    fn of(request: DataRequest, sets: &'a SetOptions) -> Self {
+        Self { request, decisions: None, want_decisions: false, weights: None, sets }
     }
 }
 
@@ -107,7 +108,6 @@ fn load_rows(
     quiet: bool,
 ) -> Result<Rows, CliError> {
     let request = DataRequest {
-        signals: wanted.signals.cloned(),
         decisions: wanted.decisions.cloned(),
         want_decisions: wanted.want_decisions,
         weights: wanted.weights.cloned(),
@@ -115,9 +115,8 @@ fn load_rows(
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
-        rows: wanted.rows.cloned(),
         budget: whole_machine(),
-        ..DataRequest::default()
+        ..wanted.request.clone()
     };
     let request = names::by_name(request, stored);
     let loaded = argwhy::load(path, &request).map_err(|error| match error {

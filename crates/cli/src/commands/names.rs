@@ -3,8 +3,8 @@
 use crate::error::CliError;
 use crate::progress::say;
 use argwhy::core::dataset::Names;
-use argwhy::io::{DataRequest, Loaded};
-use argwhy::{StoredModel, sources};
+use argwhy::io::{DataRequest, Encoding, Given, Loaded};
+use argwhy::{DataSources, StoredModel, sources};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,43 @@ pub fn by_name(request: DataRequest, stored: &StoredModel) -> DataRequest {
     let names = &stored.model.names;
     // A model whose limits come from named columns alone reads no other constraints.
     let by_column = !(names.lower.is_empty() && names.upper.is_empty());
-    let said = || sources::from_stored(&stored.settings).is_ok_and(|(_, from)| from.constraints);
+    let from = sources::from_stored(&stored.settings).map(|(_, from)| from).unwrap_or_default();
     DataRequest {
         signal_names: names.signals.clone(),
         decision_names: names.decisions.clone(),
         lower: names.lower.clone(),
         upper: names.upper.clone(),
-        constraints: request.constraints && (!by_column || said()),
+        constraints: request.constraints && (!by_column || from.constraints),
+        encoding: from.encoding,
+        fill: from.fill.unwrap_or_default(),
         ..request
     }
+}
+
+/// How a model's signals are made of columns.
+pub fn encoding(stored: &StoredModel) -> Encoding {
+    let from = sources::from_stored(&stored.settings).map(|(_, from)| from).unwrap_or_default();
+    from.encoding
+}
+
+/// What was done to the data while it was read, where a person may not expect it.
+pub fn prepared(loaded: &Loaded, request: &DataRequest) -> Option<String> {
+    let mut told = Vec::new();
+    if request.signals.is_none() && loaded.signals_key.contains(',') && loaded.names.is_empty() {
+        told.push(format!("signals are {}", loaded.signals_key.replace(',', ", ")));
+    }
+    if loaded.n_dropped > 0 {
+        told.push(format!("{} rows that lack a value are left out", loaded.n_dropped));
+    }
+    for hot in &loaded.encoding.one_hot {
+        told.push(format!("{} is one of {}", hot.column, hot.values.join(", ")));
+    }
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// What a model is to remember of how its data was made numbers.
+pub fn with_preparation(sources: DataSources, loaded: &Loaded) -> DataSources {
+    DataSources { encoding: loaded.encoding.clone(), fill: loaded.fill.clone(), ..sources }
 }
 
 /// Says where data was matched by position although the model has names.
@@ -73,12 +101,12 @@ pub fn limits(model: &Names, data: &Names) -> Names {
 #[serde(untagged)]
 pub enum SignalLine {
     InOrder(Vec<f64>),
-    Named(BTreeMap<String, f64>),
+    Named(BTreeMap<String, Given>),
 }
 
 impl SignalLine {
     /// Its numbers in the model's order.
-    pub fn in_order(self, names: &Names) -> Result<Vec<f64>, String> {
+    pub fn in_order(self, names: &Names, encoding: &Encoding) -> Result<Vec<f64>, String> {
         let given = match self {
             Self::InOrder(signal) => return Ok(signal),
             Self::Named(given) => given,
@@ -91,17 +119,17 @@ impl SignalLine {
         let list = |names: Vec<&String>| {
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         };
-        let missing: Vec<_> =
-            names.signals.iter().filter(|name| !given.contains_key(*name)).collect();
+        let columns = encoding.sources(&names.signals);
+        let missing: Vec<_> = columns.iter().filter(|name| !given.contains_key(*name)).collect();
         if !missing.is_empty() {
             return Err(format!("the signal lacks {}", list(missing)));
         }
-        let unknown: Vec<_> = given.keys().filter(|name| !names.signals.contains(name)).collect();
+        let unknown: Vec<_> = given.keys().filter(|name| !columns.contains(name)).collect();
         if !unknown.is_empty() {
-            let known = list(names.signals.iter().collect());
+            let known = list(columns.iter().collect());
             return Err(format!("the model has no signal {}; it has {known}", list(unknown)));
         }
-        Ok(names.signals.iter().map(|name| given[name]).collect())
+        encoding.encode(&names.signals, |name| given.get(name).cloned())
     }
 }
 

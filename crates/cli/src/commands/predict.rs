@@ -1,6 +1,6 @@
 //! `argwhy predict`: signals → decisions, from a file or as a stream.
 
-use super::names::{SignalLine, limits};
+use super::names::{SignalLine, encoding, limits};
 use super::strange;
 use super::targets::check_targets;
 use super::{Wanted, load_rows, on_threads, resolve};
@@ -17,7 +17,7 @@ use argwhy::io::{
     write_prices, write_whole,
 };
 use argwhy::ranges::Ranges;
-use argwhy::{Model, Predictor, device};
+use argwhy::{Predictor, StoredModel, device};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let predictor = Predictor::new(&stored.model)?;
     let ranges = args.range.map(|level| Ranges::new(&stored.model, level)).transpose()?;
     if args.jsonl {
-        return stream(&predictor, &stored.model, ranges.as_ref(), args);
+        return stream(&predictor, &stored, ranges.as_ref(), args);
     }
     let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
@@ -262,10 +262,11 @@ fn rows(
 /// One line in, one line out, flushed: a control loop waits for it.
 fn stream(
     predictor: &Predictor,
-    model: &Model,
+    stored: &StoredModel,
     ranges: Option<&Ranges>,
     args: &PredictArgs,
 ) -> Result<End, CliError> {
+    let (model, encoding) = (&stored.model, encoding(stored));
     let names = &model.names;
     let familiarity = strange::asked_for(model, args.familiarity)?;
     let read = |path: &Path| {
@@ -281,7 +282,8 @@ fn stream(
     // A file is written whole or not at all; a stream is answered line by line.
     let mut whole = Vec::new();
     let mut stdout = BufWriter::new(io::stdout().lock());
-    let wanted = args.rows.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
+    let wanted =
+        args.rows.choice.rows.as_ref().map(|rows| resolve(Some(rows), usize::MAX)).transpose()?;
     let shared = Shared::load(&args.sets, names)?;
     let limits = shared.names(names);
     let mut scratch = predictor.scratch();
@@ -298,7 +300,7 @@ fn stream(
         }
         let question = Question::read(&line).map_err(wrong)?;
         let given = question.constraints(&shared).map_err(wrong)?;
-        let signal = question.signal.in_order(names).map_err(wrong)?;
+        let signal = question.signal.in_order(names, &encoding).map_err(wrong)?;
         let plain = args.prices.is_none() && ranges.is_none();
         let free = given.is_empty() && !predictor.is_constrained() && plain;
         let answer = if free {
@@ -340,8 +342,8 @@ fn stream(
             .map_err(CliError::Stdout)?;
     }
     // How many lines there are is known only now.
-    if args.rows.rows.is_some() {
-        resolve(args.rows.rows.as_ref(), n_lines)?;
+    if args.rows.choice.rows.is_some() {
+        resolve(args.rows.choice.rows.as_ref(), n_lines)?;
     }
     if let Some(path) = &args.output {
         write_whole(path, &whole)

@@ -87,6 +87,8 @@ enum Kind {
     NumberOrText,
     /// A list; `inf` and text such as `-1,1` are understood too.
     Numbers,
+    /// A list.
+    Texts,
     Words(&'static [&'static str]),
 }
 
@@ -104,7 +106,10 @@ fn kind(name: &str) -> Option<Kind> {
         "operator" => Kind::Words(&["auto", "stored", "compact", "tiled"]),
         "clip" | "offset" | "regularization" | "tol" | "time-limit" | "holdout" => Kind::Number,
         "order" => Kind::Words(&["time"]),
-        "degree" | "max-iterations" | "warm-up" | "threads" => Kind::Whole,
+        "missing" => Kind::Words(&["error", "drop", "mean"]),
+        "decimal" => Kind::Words(&[".", ","]),
+        "one-hot" | "cyclic" => Kind::Texts,
+        "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
@@ -112,7 +117,7 @@ fn kind(name: &str) -> Option<Kind> {
         | "keep-data" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
         | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
-        | "from" => Kind::Text,
+        | "from" | "episodes" | "sheet" => Kind::Text,
         _ => return tried(name),
     })
 }
@@ -151,6 +156,7 @@ impl Kind {
                 "type": ["array", "number", "string"],
                 "items": {"type": ["number", "string"]},
             }),
+            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Words(words) => json!({"enum": words}),
         };
         match schema {

@@ -2,7 +2,7 @@
 
 mod record;
 
-use super::names::check_columns;
+use super::names::{self, check_columns};
 use super::targets::check_folder;
 use super::{print_json, resolve};
 use crate::args::TuneArgs;
@@ -38,12 +38,18 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
     let _folder = check_folder(&args.output, &[BEST, TRIALS, REPORT], &inputs)?;
     interrupt::listen();
     let source = &told.options.source;
-    let request = DataRequest { episodes: source.order.is_none(), ..config::request(source) };
+    let seed = told.options.settings.seed;
+    let request = DataRequest { episodes: source.order.is_none(), ..config::request(source, seed) };
     check_columns(&request.lower, &request.upper, told.options.settings.unbounded)?;
     let pipeline = Pipeline::new(told.options.settings.clone())?;
-    let loaded = pipeline.load(&args.data, &request, source.rows.as_ref())?;
+    let training_rows = config::training_rows(source);
+    let loaded = pipeline.load(&args.data, &request, training_rows)?;
     let rows: Vec<usize> =
-        resolve(source.rows.as_ref(), loaded.signals.nrows())?.into_iter().flatten().collect();
+        resolve(training_rows, loaded.signals.nrows())?.into_iter().flatten().collect();
+    let (options, limits) = told.options.clone().with_limits_of(&loaded)?;
+    for note in [limits, names::prepared(&loaded, &request)].into_iter().flatten() {
+        say(args.quiet, format_args!("note: {note}"));
+    }
     let division = Division::of(loaded.groups, config::in_time(source)?)?;
     let decisions = loaded.decisions.unwrap_or_default();
     let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
@@ -58,8 +64,8 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
         data = data.with_weights(weights)?;
     }
     let space = match &grid {
-        Some(grid) => Space::grid(&told.options.given, grid)?,
-        None => Space::usual(&told.options.given, data.signals().ncols())?,
+        Some(grid) => Space::grid(&options.given, grid)?,
+        None => Space::usual(&options.given, data.signals().ncols())?,
     };
     let tuning = Tuning {
         division,
@@ -90,7 +96,7 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
         judge: tuning.judge,
         source: args.data.display().to_string(),
         by,
-        base: told.options.settings.clone(),
+        base: options.settings.clone(),
     };
     let best = best_toml(&search, &told.said);
     let page = pages::tune::page(&search, &best).map_err(|e| CliError::Report(e.to_string()))?;

@@ -10,7 +10,7 @@ use crate::misfits;
 use crate::progress::{Aside, Follow};
 use crate::{End, interrupt};
 use argwhy::core::solver::Status;
-use argwhy::io::{Kept, RowRanges};
+use argwhy::io::{DataRequest, Kept, RowRanges};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{Changes, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let keep = args.keep_data || in_model.is_some();
     let old = old_rows(args, &stored, in_model)?;
     let new = match &args.data {
-        Some(path) => Some(dataset(load(args, path, &stored, args.rows.rows.as_ref())?)?),
+        Some(path) => Some(dataset(load(args, path, &stored, args.rows.choice.rows.as_ref())?)?),
         None => None,
     };
     let changes = Changes { new, drop: dropped(args.drop.as_ref(), &old)? };
@@ -83,8 +83,9 @@ fn load(
     rows: Option<&RowRanges>,
 ) -> Result<Rows, CliError> {
     let (_, from) = sources::from_stored(&stored.settings)?;
+    let request = DataRequest { rows: rows.cloned(), ..args.rows.choice.request() };
     let wanted = Wanted {
-        rows,
+        request,
         decisions: args.decisions.as_ref(),
         want_decisions: true,
         weights: from.weights.as_ref(),

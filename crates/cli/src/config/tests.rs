@@ -66,7 +66,8 @@ fn every_other_option_can_stand_in_the_config_file() {
     // Some exclude each other.
     let all = [
         "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m --matrix-eq=e \
-         --groups=g --order=time --holdout=0.2 --path=1,2 --json --trace=t --report=r --quiet",
+         --groups=g --order=time --holdout=0.2 --episodes=0:2 --every=2 --sample=9 --missing=mean \
+         --one-hot=a,b --cyclic=h:24,d:year --sheet=s --decimal=, --path=1,2 --json --trace=t --report=r --quiet",
         "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --tune",
         "--from=m",
     ];
@@ -149,6 +150,7 @@ fn constraints_add_up_with_those_of_the_file() {
         matrix: word("mine.csv"),
         matrix_eq: word("e.csv"),
         weights: word("w"),
+        ..DataSources::default()
     };
     assert_eq!(sources, expected);
 }

@@ -3,6 +3,7 @@
 
 pub mod ablate;
 pub mod charging;
+pub mod describe;
 pub mod explore;
 pub mod fit;
 mod judged;

@@ -9,6 +9,7 @@ mod attacks;
 mod charging;
 mod checkpoints;
 mod contract;
+mod data;
 mod determinism;
 mod device;
 mod explain;

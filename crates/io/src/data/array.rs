@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use argwhy_core::dataset::Names;
 use ndarray::{Array2, ArrayD, IxDyn};
 
-use super::groups::{Belonging, Groups};
+use super::encoding::Encoding;
+use super::groups::{Belonging, GroupKind, Groups};
 use super::kept::Kept;
 use super::keys::Keys;
 use super::origin::Origin;
-use super::rows::RowRanges;
+use super::space::Limits;
 use super::survey::Survey;
+use super::thinning::Selection;
 use crate::error::DataError;
 
 /// An array with the file and key it came from.
@@ -22,10 +24,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Every value is finite. `place` tells where a row stood in the file.
-    pub fn check(&self, place: impl Fn(usize) -> usize) -> Result<(), DataError> {
+    /// Every value is finite, or missing where there may be `gaps`. `place` tells where a row stood
+    /// in the file.
+    pub fn check(&self, gaps: bool, place: impl Fn(usize) -> usize) -> Result<(), DataError> {
         check_size(&self.path, &self.key, self.values.dim())?;
-        let mut bad = self.values.indexed_iter().filter(|(_, value)| !value.is_finite());
+        let mut bad = self
+            .values
+            .indexed_iter()
+            .filter(|(_, value)| !(value.is_finite() || gaps && value.is_nan()));
         let Some(((row, column), &value)) = bad.next() else { return Ok(()) };
         Err(DataError::NotFinite {
             path: self.path.clone(),
@@ -72,6 +78,10 @@ pub(super) struct Arrays {
     pub unread: Vec<&'static str>,
     /// What is called what, in formats that have names.
     pub names: Names,
+    /// Limits of all decisions, where the file says so.
+    pub limits: Option<Limits>,
+    /// How columns became numbers.
+    pub encoding: Encoding,
 }
 
 /// Which rows an array has.
@@ -97,6 +107,53 @@ pub(super) struct Opened<'a> {
     /// Numbers that a row holds.
     pub columns: usize,
     pub stored: Box<dyn Stored + 'a>,
+}
+
+/// Arrays whose rows are joined.
+struct SideBySide<'a> {
+    parts: Vec<Opened<'a>>,
+    origin: Origin<'a>,
+}
+
+impl Stored for SideBySide<'_> {
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+        let columns: usize = self.parts.iter().map(|part| part.columns).sum();
+        let shape = [kept.len() as u64, columns as u64];
+        let mut values = self.origin.room("the joined arrays", &shape, kept.len() * columns)?;
+        let mut first = 0;
+        for part in &self.parts {
+            let own = part.stored.read(kept)?;
+            for (to, from) in values.chunks_mut(columns).zip(own.chunks(part.columns.max(1))) {
+                to[first..first + part.columns].copy_from_slice(&from[..part.columns]);
+            }
+            first += part.columns;
+            self.origin.meter.release(own.len() as u64 * 8);
+        }
+        Ok(values)
+    }
+}
+
+impl<'a> Opened<'a> {
+    /// Arrays of as many rows each, as one.
+    pub fn side_by_side(
+        key: String,
+        parts: Vec<Self>,
+        origin: Origin<'a>,
+    ) -> Result<Self, DataError> {
+        let rows = parts.first().map_or(0, |part| part.rows);
+        if let Some(other) = parts.iter().find(|part| part.rows != rows) {
+            let first = parts.first().map_or("", |part| &part.key);
+            return Err(origin.corrupt(format!(
+                "`{}` has {} rows where `{first}` has {rows}; they cannot stand side by side",
+                other.key, other.rows
+            )));
+        }
+        let columns = parts.iter().map(|part| part.columns).sum();
+        let shape = vec![rows as u64, columns as u64];
+        origin.matrix_shape(&key, &shape)?;
+        let path = origin.path.to_path_buf();
+        Ok(Self { path, key, shape, rows, columns, stored: Box::new(SideBySide { parts, origin }) })
+    }
 }
 
 impl Opened<'_> {
@@ -164,6 +221,8 @@ pub(super) struct Listing<'a> {
     pub tensors: Vec<(&'static str, Opened<'a>)>,
     pub keys: Vec<String>,
     pub unread: Vec<&'static str>,
+    /// Limits of all decisions, where the file says so.
+    pub limits: Option<Limits>,
 }
 
 impl<'a> Listing<'a> {
@@ -175,8 +234,15 @@ impl<'a> Listing<'a> {
         open: impl Fn(String) -> Result<Opened<'a>, DataError>,
         open_tensor: impl Fn(&'static str) -> Result<Opened<'a>, DataError>,
     ) -> Result<Self, DataError> {
-        let signals = open(chosen.signals)?;
-        let decisions = chosen.decisions.map(&open).transpose()?;
+        let open_all = |key: String| {
+            if keys.contains(&key) || !key.contains(',') {
+                return open(key);
+            }
+            let parts = key.split(',').map(|one| open(one.trim().to_owned()));
+            Opened::side_by_side(key.clone(), parts.collect::<Result<_, _>>()?, origin)
+        };
+        let signals = open_all(chosen.signals)?;
+        let decisions = chosen.decisions.map(open_all).transpose()?;
         let weights = chosen.weights.map(&open).transpose()?;
         let groups = if let Some(key) = chosen.groups {
             Some(Belonging::Column(open(key)?))
@@ -189,12 +255,13 @@ impl<'a> Listing<'a> {
             tensors.push((key, open_tensor(key)?));
         }
         let unread = chosen.unread;
-        Ok(Self { origin, signals, decisions, weights, groups, tensors, keys, unread })
+        let limits = None;
+        Ok(Self { origin, signals, decisions, weights, groups, tensors, keys, unread, limits })
     }
 
     /// What the shapes say. Fails where signals and decisions do not pair up.
-    pub fn survey(&self, rows: Option<&RowRanges>) -> Result<Survey, DataError> {
-        let kept = self.kept(rows)?;
+    pub fn survey(&self, selection: &Selection<'_>) -> Result<Survey, DataError> {
+        let kept = self.kept(selection)?;
         let shape = |opened: &Opened<'_>| opened.shape.iter().map(|&size| size as usize).collect();
         Ok(Survey {
             n_rows: kept.n_rows(),
@@ -206,8 +273,8 @@ impl<'a> Listing<'a> {
         })
     }
 
-    pub fn read(self, rows: Option<&RowRanges>) -> Result<Arrays, DataError> {
-        let (kept, origin) = (self.kept(rows)?, &self.origin);
+    pub fn read(self, selection: &Selection<'_>) -> Result<Arrays, DataError> {
+        let (kept, origin) = (self.kept(selection)?, &self.origin);
         let signals = self.signals.read(&kept, origin)?;
         let decisions =
             self.decisions.as_ref().map(|opened| opened.read(&kept, origin)).transpose()?;
@@ -223,11 +290,23 @@ impl<'a> Listing<'a> {
             None => None,
         };
         let groups = groups.map(|found| (found, RowsOf::File));
-        let names = Names::default();
-        Ok(Arrays { signals, decisions, weights, groups, tensors, kept, keys, unread, names })
+        let (names, limits) = (Names::default(), self.limits);
+        Ok(Arrays {
+            signals,
+            decisions,
+            weights,
+            groups,
+            tensors,
+            kept,
+            keys,
+            unread,
+            names,
+            limits,
+            encoding: Encoding::default(),
+        })
     }
 
-    fn kept(&self, rows: Option<&RowRanges>) -> Result<Kept, DataError> {
+    fn kept(&self, selection: &Selection<'_>) -> Result<Kept, DataError> {
         let signals = &self.signals;
         check_size(&signals.path, &signals.key, (signals.rows, signals.columns))?;
         if let Some(decisions) = &self.decisions {
@@ -242,6 +321,12 @@ impl<'a> Listing<'a> {
                 });
             }
         }
-        Kept::of(rows, signals.rows)
+        let episodes = || {
+            let Some(groups) = &self.groups else { return Ok(None) };
+            let groups = groups.read(signals.rows, &self.origin)?;
+            let groups = groups.filter(|groups| groups.kind == GroupKind::Episodes);
+            Ok(groups.map(|groups| groups.of_rows))
+        };
+        selection.kept(signals.rows, episodes, &self.origin)
     }
 }

@@ -24,6 +24,22 @@ pub(super) fn open<'a>(
     request: &DataRequest,
 ) -> Result<Listing<'a>, DataError> {
     let path = origin.path;
+    let (found, names) = arrays(path)?;
+    if names.is_empty() {
+        return Err(DataError::UnknownFolder { path: path.to_path_buf(), found });
+    }
+    let chosen = keys::choose(path, &names, request, |key| names.iter().any(|n| n == key))?;
+    let file = |key: &str| path.join(format!("{key}.npy"));
+    let open = |key: &str, tensor: bool| {
+        let file = file(key);
+        let origin = Origin { path: &file, ..origin };
+        if tensor { npy::open_tensor(origin, key) } else { npy::open_array(origin, key) }
+    };
+    Listing::open(origin, chosen, names.clone(), |key| open(&key, false), |key| open(key, true))
+}
+
+/// The files of a folder, and those among them that are arrays, without their endings.
+pub(super) fn arrays(path: &Path) -> Result<(Vec<String>, Vec<String>), DataError> {
     let mut found: Vec<String> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(path).map_err(|error| unreadable(path, error))? {
@@ -36,15 +52,5 @@ pub(super) fn open<'a>(
     }
     found.sort();
     names.sort();
-    if names.is_empty() {
-        return Err(DataError::UnknownFolder { path: path.to_path_buf(), found });
-    }
-    let chosen = keys::choose(path, &names, request, |key| names.iter().any(|n| n == key))?;
-    let file = |key: &str| path.join(format!("{key}.npy"));
-    let open = |key: &str, tensor: bool| {
-        let file = file(key);
-        let origin = Origin { path: &file, ..origin };
-        if tensor { npy::open_tensor(origin, key) } else { npy::open_array(origin, key) }
-    };
-    Listing::open(origin, chosen, names.clone(), |key| open(&key, false), |key| open(key, true))
+    Ok((found, names))
 }

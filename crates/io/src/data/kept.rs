@@ -31,6 +31,19 @@ impl Kept {
         Ok(Self { n_rows, ranges: Some(ranges) })
     }
 
+    /// The rows at these places, in this order, each at most once.
+    pub fn at(n_rows: usize, places: &[usize]) -> Self {
+        let mut ranges: Vec<(Range<usize>, usize)> = Vec::new();
+        for (first, &place) in places.iter().enumerate() {
+            match ranges.last_mut() {
+                Some((range, _)) if range.end == place => range.end += 1,
+                _ => ranges.push((place..place + 1, first)),
+            }
+        }
+        ranges.sort_by_key(|(range, _)| range.start);
+        Self { n_rows, ranges: Some(ranges) }
+    }
+
     /// Rows there are.
     pub fn n_rows(&self) -> usize {
         self.n_rows
@@ -47,7 +60,11 @@ impl Kept {
     /// The parts of `rows` that are kept, each with the row it becomes.
     pub fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = (Range<usize>, usize)> {
         let all = self.ranges.is_none().then(|| (rows.clone(), rows.start));
-        let some = self.ranges.iter().flatten().filter_map(move |(range, first)| {
+        // Ranges are in the file's order and share no rows.
+        let ranges = self.ranges.as_deref().unwrap_or_default();
+        let from = ranges.partition_point(|(range, _)| range.end <= rows.start);
+        let to = ranges.partition_point(|(range, _)| range.start < rows.end);
+        let some = ranges[from..to.max(from)].iter().filter_map(move |(range, first)| {
             let part = range.start.max(rows.start)..range.end.min(rows.end);
             (!part.is_empty()).then(|| (part.clone(), first + part.start - range.start))
         });
@@ -101,5 +118,9 @@ mod tests {
         assert_eq!(Kept::all(3).file_order(), None);
         assert_eq!(Kept::all(3).parts(1..3).collect::<Vec<_>>(), [(1..3, 1)]);
         assert!(Kept::of(Some(&rows), 12).is_err());
+        let kept = Kept::at(9, &[7, 8, 1, 4, 5]);
+        assert_eq!(kept.parts(0..9).collect::<Vec<_>>(), [(1..2, 2), (4..6, 3), (7..9, 0)]);
+        assert_eq!((kept.len(), kept.places().unwrap()), (5, vec![7, 8, 1, 4, 5]));
+        assert!(kept.any(5..7) && !kept.any(2..4) && !kept.any(3..3));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn choose(
     has: impl Fn(&str) -> bool,
 ) -> Result<Keys, DataError> {
     let named = |role: &'static str, key: &Option<String>| match key {
-        Some(key) if has(key) => Ok(Some(key.clone())),
+        Some(key) if has(key) || key.split(',').all(|one| has(one.trim())) => Ok(Some(key.clone())),
         Some(key) => Err(DataError::KeyMissing {
             path: path.to_path_buf(),
             role,

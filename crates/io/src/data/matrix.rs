@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use argwhy_core::dataset::{Names, Relation};
 use ndarray::{Array1, Array2, Axis, Ix1, Ix2};
 
-use super::csv;
+use super::array::Found;
 use super::format::{self, Format};
 use super::kept::Kept;
 use super::npy;
 use super::origin::Origin;
+use super::table;
 use crate::budget::Meter;
 use crate::error::DataError;
 
@@ -45,8 +46,8 @@ impl SharedMatrix {
     ) -> Result<Self, DataError> {
         let (key, beside) = (relation.matrix(), relation.bound());
         let MatrixTable { matrix, bound, names, columns } = match format::detect(path)? {
-            Format::Csv => csv::load_matrix(path, b',', (key, beside), meter)?,
-            Format::Tsv => csv::load_matrix(path, b'\t', (key, beside), meter)?,
+            Format::Csv => table::load_matrix(path, None, (key, beside), meter)?,
+            Format::Tsv => table::load_matrix(path, Some(b'\t'), (key, beside), meter)?,
             Format::Npy => MatrixTable {
                 matrix: from_npy(path, key, meter)?,
                 bound: None,
@@ -63,7 +64,7 @@ impl SharedMatrix {
                 });
             }
         };
-        matrix.check(|row| row)?;
+        matrix.check(false, |row| row)?;
         let bound = bound
             .map(|bound| {
                 if bound.values.ncols() == 1 {
@@ -100,14 +101,14 @@ impl SharedMatrix {
 
 /// A table with a matrix in it.
 pub(super) struct MatrixTable {
-    pub matrix: super::Found,
-    pub bound: Option<super::Found>,
+    pub matrix: Found,
+    pub bound: Option<Found>,
     pub names: Vec<String>,
     pub columns: Vec<String>,
 }
 
 /// rows × decision_dim, or a list of decision_dim numbers: one row.
-fn from_npy(path: &Path, key: &'static str, meter: &Meter) -> Result<super::Found, DataError> {
+fn from_npy(path: &Path, key: &'static str, meter: &Meter) -> Result<Found, DataError> {
     let origin = Origin { path, format: "npy", meter };
     let opened = npy::open_tensor(origin, key)?;
     let tensor = opened.read_tensor(key, &Kept::all(opened.rows), &origin)?;
@@ -122,5 +123,5 @@ fn from_npy(path: &Path, key: &'static str, meter: &Meter) -> Result<super::Foun
         shape,
         expected: "rows × decision dimensions, the same for all samples".to_owned(),
     })?;
-    Ok(super::Found { path: path.to_path_buf(), key: key.to_owned(), values })
+    Ok(Found { path: path.to_path_buf(), key: key.to_owned(), values })
 }

@@ -17,7 +17,7 @@ use super::origin::Origin;
 use super::sink::Sink;
 use crate::budget::Meter;
 use crate::error::{DataError, shaped, shortened};
-use header::Header;
+pub(super) use header::Header;
 
 mod header;
 
@@ -77,6 +77,7 @@ pub(super) fn open<'a>(
         tensors: Vec::new(),
         keys: vec!["signals".to_owned()],
         unread: Vec::new(),
+        limits: None,
     })
 }
 

@@ -25,6 +25,15 @@ impl Origin<'_> {
         }
     }
 
+    /// This build leaves out a part that the file needs.
+    #[allow(dead_code, reason = "builds with every feature leave nothing out")]
+    pub fn not_built(&self, feature: &str) -> DataError {
+        DataError::Unsupported {
+            path: self.path.to_path_buf(),
+            detail: format!("this build cannot read {feature}; build it with that feature"),
+        }
+    }
+
     /// A read failed: the system's fault if it gave an error number, the file's otherwise.
     pub fn read_failed(&self, what: &str, source: io::Error) -> DataError {
         if source.raw_os_error().is_some() {

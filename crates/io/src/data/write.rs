@@ -18,9 +18,14 @@ use super::format::ending;
 use crate::error::DataError;
 use latch::Latch;
 
+pub use data::{DataOut, check_data_ending, write_data};
+
+mod data;
 mod latch;
 #[cfg(target_os = "linux")]
 mod nameless;
+#[cfg(feature = "parquet")]
+mod parquet;
 
 /// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
 ///

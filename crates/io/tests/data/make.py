@@ -108,9 +108,28 @@ def dictionary(g, obs):
     g.create_dataset("observations/desired_goal", data=obs[:, :1])
 
 
+def robomimic():
+    """As robomimic's datasets: data/demo_N with actions and a group of observations."""
+    with h5py.File(HERE / "robomimic.hdf5", "w") as f:
+        first = 0
+        for e, t in enumerate([3, 2, 1, 2, 1, 1, 2, 1, 1, 2, 3]):
+            g = f.create_group(f"data/demo_{e}")
+            g.attrs["num_samples"] = t
+            rows = signals(t, first=first)
+            g["obs/a_position"], g["obs/b_rest"] = rows[:, :1], rows[:, 1:]
+            g["obs/camera_image"] = np.zeros((t, 4, 4, 3), np.uint8)
+            g["next_obs/a_position"] = rows[:, :1] + 1000
+            g["actions"], g["states"] = decisions(t, first=first), rows
+            g["dones"], g["rewards"] = np.zeros(t, np.int64), np.zeros(t)
+            first += t
+        f["data"].attrs["total"] = first
+        f.create_dataset("mask/train", data=np.array([b"demo_0"]))
+
+
 npz()
 npy()
 d4rl()
+robomimic()
 (HERE / "minari" / "data").mkdir(parents=True, exist_ok=True)
 # Eleven episodes: in the order of their names, episode_10 would come before episode_2.
 minari(HERE / "minari" / "data" / "main_data.hdf5", [3, 2, 1, 2, 1, 1, 2, 1, 1, 2, 3])

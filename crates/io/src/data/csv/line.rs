@@ -3,18 +3,20 @@
 //! The csv crate notes where it began to look for a record: before the line feed of the CRLF
 //! that ended the last one, and before blank lines. Counting again from the file is exact.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 
 use ::csv::ByteRecord;
 
-/// The line, from 1, of a record read from `path`.
-pub(super) fn of(record: &ByteRecord, path: &Path) -> u64 {
+use super::packed;
+use crate::data::origin::Origin;
+
+/// The line, from 1, of a record.
+pub(super) fn of(record: &ByteRecord, origin: &Origin<'_>) -> u64 {
     let Some(position) = record.position() else { return 0 };
-    File::open(path)
-        .and_then(|file| count(BufReader::new(file), position.byte()))
-        .unwrap_or(position.line())
+    let counted = packed::open(origin)
+        .ok()
+        .and_then(|file| count(BufReader::new(file), position.byte()).ok());
+    counted.unwrap_or(position.line())
 }
 
 /// Counts the line ends (LF, CRLF or CR) up to byte `start`, and those that follow directly.
@@ -35,8 +37,7 @@ fn count(text: impl BufRead, start: u64) -> io::Result<u64> {
 }
 
 /// Lines of a file, counted by their ends: never fewer than its records.
-pub(super) fn count_all(path: &Path) -> io::Result<usize> {
-    let mut file = File::open(path)?;
+pub(super) fn count_all(mut file: impl Read) -> io::Result<usize> {
     let mut block = vec![0u8; 1 << 16];
     // A file whose last line has no end has one line more.
     let (mut feeds, mut returns, mut last) = (0, 0, b'\n');

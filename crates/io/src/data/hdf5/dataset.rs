@@ -22,6 +22,11 @@ pub(super) struct Numbers {
     pub columns: usize,
 }
 
+/// Whether a dataset holds real numbers.
+pub(super) fn is_number(dataset: &Dataset) -> bool {
+    dataset.datatype().is_ok_and(|datatype| dtype_of(&datatype).is_some())
+}
+
 /// Bytes decoded at a time; whole chunks in any case, so that none is decompressed twice.
 const WINDOW: usize = 1 << 20;
 /// Bytes that the list of a dataset's chunks takes for each.

@@ -1,4 +1,4 @@
-//! Minari's layout: a group per episode.
+//! The layouts of Minari and robomimic: a group per episode.
 
 use std::rc::Rc;
 
@@ -16,22 +16,22 @@ use crate::data::origin::Origin;
 use crate::data::sink::Sink;
 use crate::error::DataError;
 
-/// The groups `episode_0`, `episode_1`, … with their names, in numeric order.
-pub(super) fn in_order(root: &Members) -> Vec<(&str, &Group)> {
+/// The groups `episode_0`, `episode_1`, … with their full names, in numeric order.
+pub(super) fn in_order<'m>(root: &'m Members, prefix: &str) -> Vec<(String, &'m Group)> {
     let mut numbered: Vec<(u64, &str, &Group)> = root
         .groups
         .iter()
         .filter_map(|(name, group)| {
-            Some((name.strip_prefix("episode_")?.parse().ok()?, name.as_str(), group))
+            Some((name.strip_prefix(prefix)?.parse().ok()?, name.as_str(), group))
         })
         .collect();
     numbered.sort_by_key(|&(number, name, _)| (number, name));
-    numbered.into_iter().map(|(_, name, group)| (name, group)).collect()
+    numbered.into_iter().map(|(_, name, group)| (root.full(name), group)).collect()
 }
 
 /// Opens the episodes' arrays as one, without the signal after each episode's last decision.
 pub(super) fn open<'a>(
-    groups: &[(&str, &Group)],
+    groups: &[(String, &Group)],
     request: &DataRequest,
     origin: Origin<'a>,
 ) -> Result<Listing<'a>, DataError> {
@@ -58,7 +58,7 @@ pub(super) fn open<'a>(
         // The first episode chooses the keys of all.
         let chosen = match &keys {
             Some(keys) => keys,
-            None => keys.insert(members.choose(request, &origin)?),
+            None => keys.insert(members.choose(&with_observations(request, &members), &origin)?),
         };
         episodes.push(Episode::of(&members, chosen, &origin)?);
     }
@@ -86,7 +86,19 @@ pub(super) fn open<'a>(
         tensors: Vec::new(),
         keys: Vec::new(),
         unread: keys.unread,
+        limits: None,
     })
+}
+
+/// The request with all arrays of robomimic's `obs` as signals, where nobody chose any.
+fn with_observations(request: &DataRequest, members: &Members) -> DataRequest {
+    let is_chosen = request.signals.is_some()
+        || members.rows("signals").is_some()
+        || members.rows("observations").is_some();
+    let all = members.rows_of_numbers("obs");
+    let signals =
+        if is_chosen || all.is_empty() { request.signals.clone() } else { Some(all.join(",")) };
+    DataRequest { signals, ..request.clone() }
 }
 
 /// Bytes that an episode takes while it is open: its name and the headers of two arrays.
@@ -95,8 +107,9 @@ const EPISODE_BYTES: u64 = 4 << 10;
 struct Episode {
     name: String,
     steps: usize,
-    signals: Numbers,
-    decisions: Option<Numbers>,
+    /// Arrays that stand side by side; one, mostly.
+    signals: Vec<Numbers>,
+    decisions: Vec<Numbers>,
 }
 
 impl Episode {
@@ -111,20 +124,32 @@ impl Episode {
                 wrong(format!("it has no array `{key}`, which earlier episodes have"))
             })
         };
-        let signals = numbers(&keys.signals)?;
-        let decisions = keys.decisions.as_deref().map(numbers).transpose()?;
-        // Signals alone are cut the same way, so that predictions match the rows of a fit.
-        let steps = match &decisions {
-            Some(decisions) => decisions.rows,
-            None => members
-                .rows("decisions")
-                .or_else(|| members.rows("actions"))
-                .unwrap_or(signals.rows),
+        let all = |key: &str| -> Result<Vec<Numbers>, DataError> {
+            if !key.contains(',') || members.rows(key).is_some() {
+                return Ok(vec![numbers(key)?]);
+            }
+            key.split(',').map(|one| numbers(one.trim())).collect()
         };
-        if signals.rows != steps && signals.rows != steps.saturating_add(1) {
+        let signals = all(&keys.signals)?;
+        let decisions = keys.decisions.as_deref().map(all).transpose()?.unwrap_or_default();
+        let n_signals = signals.first().map_or(0, |first| first.rows);
+        if let Some(other) = decisions.iter().find(|one| one.rows != decisions[0].rows) {
+            return Err(wrong(format!("`{}` has another number of rows", other.key)));
+        }
+        if let Some(other) = signals.iter().find(|one| one.rows != n_signals) {
+            return Err(wrong(format!("`{}` has another number of rows", other.key)));
+        }
+        // Signals alone are cut the same way, so that predictions match the rows of a fit.
+        let steps = match decisions.first() {
+            Some(decisions) => decisions.rows,
+            None => {
+                members.rows("decisions").or_else(|| members.rows("actions")).unwrap_or(n_signals)
+            }
+        };
+        if n_signals != steps && n_signals != steps.saturating_add(1) {
             return Err(wrong(format!(
                 "`{}` has {} rows for {steps} decisions; expected as many, or one more",
-                keys.signals, signals.rows
+                keys.signals, n_signals
             )));
         }
         Ok(Self { name: members.path.clone(), steps, signals, decisions })
@@ -140,11 +165,12 @@ struct Joined<'a> {
 
 impl<'a> Joined<'a> {
     fn opened(self, key: String) -> Result<Opened<'a>, DataError> {
-        let columns = self.episodes.iter().find_map(|episode| self.of(episode)).map_or(0, width);
+        let columns = self.episodes.first().map_or(0, |episode| width(self.of(episode)));
         for episode in self.episodes.iter() {
-            let Some(found) = self.of(episode).map(width).filter(|found| *found != columns) else {
+            let found = width(self.of(episode));
+            if found == columns {
                 continue;
-            };
+            }
             return Err(DataError::Episode {
                 path: self.origin.path.to_path_buf(),
                 episode: episode.name.clone(),
@@ -162,28 +188,56 @@ impl<'a> Joined<'a> {
         Ok(Opened { path, key, shape, rows, columns, stored: Box::new(self) })
     }
 
-    fn of<'e>(&self, episode: &'e Episode) -> Option<&'e Numbers> {
-        if self.decisions { episode.decisions.as_ref() } else { Some(&episode.signals) }
+    fn of<'e>(&self, episode: &'e Episode) -> &'e [Numbers] {
+        if self.decisions { &episode.decisions } else { &episode.signals }
+    }
+
+    /// The rows of the arrays at place `part`, of all episodes.
+    fn read_part(&self, part: usize, kept: &Kept) -> Result<(Vec<f64>, usize), DataError> {
+        let numbers = || self.episodes.iter().filter_map(|episode| self.of(episode).get(part));
+        let (key, columns) = numbers().next().map_or(("", 0), |n| (n.key.as_str(), n.columns));
+        let shape = [kept.n_rows() as u64, columns as u64];
+        let mut sink = Sink::new(key, &shape, columns, kept, &self.origin)?;
+        let mut first = 0;
+        for (episode, numbers) in self.episodes.iter().zip(numbers()) {
+            if numbers.columns != columns {
+                return Err(DataError::Episode {
+                    path: self.origin.path.to_path_buf(),
+                    episode: episode.name.clone(),
+                    detail: format!("`{}` has {} columns, not {columns}", key, numbers.columns),
+                });
+            }
+            numbers.read_into(episode.steps, first, kept, &mut sink, &self.origin)?;
+            first += episode.steps;
+        }
+        Ok((sink.into_values(), columns))
     }
 }
 
-fn width(numbers: &Numbers) -> usize {
-    numbers.columns
+fn width(numbers: &[Numbers]) -> usize {
+    numbers.iter().map(|one| one.columns).sum()
 }
 
 impl Stored for Joined<'_> {
     fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
-        let numbers = || self.episodes.iter().filter_map(|episode| self.of(episode));
-        let (key, columns) = numbers().next().map_or(("", 0), |n| (n.key.as_str(), n.columns));
-        let shape = [kept.n_rows() as u64, columns as u64];
+        let parts = self.episodes.first().map_or(0, |episode| self.of(episode).len());
         answered(&self.origin, || {
-            let mut sink = Sink::new(key, &shape, columns, kept, &self.origin)?;
-            let mut first = 0;
-            for (episode, numbers) in self.episodes.iter().zip(numbers()) {
-                numbers.read_into(episode.steps, first, kept, &mut sink, &self.origin)?;
-                first += episode.steps;
+            if parts <= 1 {
+                return self.read_part(0, kept).map(|(values, _)| values);
             }
-            Ok(sink.into_values())
+            let columns = self.episodes.first().map_or(0, |episode| width(self.of(episode)));
+            let shape = [kept.len() as u64, columns as u64];
+            let mut values = self.origin.room("the joined arrays", &shape, kept.len() * columns)?;
+            let mut first = 0;
+            for part in 0..parts {
+                let (own, width) = self.read_part(part, kept)?;
+                for (to, from) in values.chunks_mut(columns.max(1)).zip(own.chunks(width.max(1))) {
+                    to[first..first + width].copy_from_slice(from);
+                }
+                first += width;
+                self.origin.meter.release(own.len() as u64 * 8);
+            }
+            Ok(values)
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ::hdf5_pure::{Dataset, Group};
 
-use super::dataset::Numbers;
+use super::dataset::{Numbers, is_number};
 use super::failed;
 use crate::data::DataRequest;
 use crate::data::keys::{self, Keys};
@@ -88,7 +88,23 @@ impl Members {
         usize::try_from(*shape.first()?).ok()
     }
 
-    fn full(&self, key: &str) -> String {
+    /// The arrays of a group that are rows of numbers, by their keys, in the order of their names.
+    pub fn rows_of_numbers(&self, group: &str) -> Vec<String> {
+        let found = self.groups.get(group).and_then(|group| group.iter_datasets().ok());
+        let mut keys: Vec<String> = found
+            .into_iter()
+            .flatten()
+            .filter(|(_, dataset)| {
+                let axes = dataset.shape().map_or(0, |shape| shape.len());
+                (1..=2).contains(&axes) && is_number(dataset)
+            })
+            .map(|(name, _)| format!("{group}/{name}"))
+            .collect();
+        keys.sort();
+        keys
+    }
+
+    pub fn full(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}/{key}", self.path) }
     }
 }

@@ -1,9 +1,13 @@
 //! The groups of a table's rows: the text of some cells, or marks on the last rows of episodes.
 
+use std::io::Write;
+
 use ::csv::ByteRecord;
 
+use super::columnar::{Piece, Take};
 use super::columns::Columns;
 use crate::data::groups::{GroupKind, Groups, Names};
+use crate::data::kept::Kept;
 use crate::data::keys::Keys;
 use crate::data::origin::Origin;
 use crate::error::DataError;
@@ -44,6 +48,22 @@ impl Belonging {
         }))
     }
 
+    pub fn kind(&self) -> GroupKind {
+        self.kind
+    }
+
+    /// The same columns, with nothing read.
+    pub fn afresh(&self) -> Self {
+        Self {
+            kind: self.kind,
+            columns: self.columns.clone(),
+            names: Names::default(),
+            episode: 0,
+            has_ends: false,
+            of_rows: Vec::new(),
+        }
+    }
+
     pub fn reserve(&mut self, rows: usize, origin: &Origin<'_>) -> Result<(), DataError> {
         origin.charge(rows as u64 * 4, "the groups of its rows")?;
         self.of_rows.reserve(rows);
@@ -70,6 +90,62 @@ impl Belonging {
         if kept {
             self.of_rows.push(group);
         }
+    }
+
+    /// Takes all rows of the columns that `read` reads, those kept in the order asked for.
+    pub fn take_columns(
+        &mut self,
+        kept: &Kept,
+        origin: &Origin<'_>,
+        read: impl Fn(usize, &mut Take<'_>) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let n_rows = kept.n_rows();
+        origin.charge(n_rows as u64 * 4, "the groups of its rows")?;
+        // Rows that agree in the columns so far have the same number.
+        let mut codes = vec![0u32; n_rows];
+        for &column in &self.columns {
+            let mut pairs = Names::default();
+            let marks = self.kind == GroupKind::Episodes;
+            read(column, &mut |start, piece| {
+                let mut put = |at: usize, cell: &[u8]| {
+                    let code = &mut codes[start + at];
+                    *code = if marks {
+                        *code | u32::from(is_mark(cell))
+                    } else {
+                        pairs.of((*code, cell.to_vec()))
+                    };
+                };
+                match piece {
+                    Piece::Numbers(numbers) => {
+                        let mut text = Vec::new();
+                        for (at, number) in numbers.iter().enumerate() {
+                            text.clear();
+                            write!(text, "{number}").map_err(|error| origin.corrupt(error))?;
+                            put(at, &text);
+                        }
+                    }
+                    Piece::Texts(texts) => {
+                        for (at, text) in texts.iter().enumerate() {
+                            put(at, text.unwrap_or_default());
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        if self.kind == GroupKind::Episodes {
+            self.has_ends = codes.contains(&1);
+            for code in &mut codes {
+                let is_last = *code;
+                *code = self.episode;
+                self.episode += is_last;
+            }
+        }
+        self.of_rows = match kept.places() {
+            Some(places) => places.into_iter().map(|row| codes[row]).collect(),
+            None => codes,
+        };
+        Ok(())
     }
 
     /// The groups of the rows kept, in the order given, or else in the file's.

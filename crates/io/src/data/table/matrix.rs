@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use super::block::Block;
 use super::columns::Columns;
-use super::{Block, Lines, empty_cell};
+use super::records::Records;
 use crate::budget::Meter;
+use crate::data::csv::Lines;
 use crate::data::matrix::MatrixTable;
 use crate::data::origin::Origin;
 use crate::error::DataError;
@@ -16,13 +18,13 @@ const NAMES: &str = "limit";
 /// and the names; and the column `beside`, where an empty cell means no limit.
 pub(in crate::data) fn load_matrix(
     path: &Path,
-    delimiter: u8,
+    separator: Option<u8>,
     (key, beside): (&'static str, &'static str),
     meter: &Meter,
 ) -> Result<MatrixTable, DataError> {
     let origin = Origin { path, format: "csv", meter };
-    let mut lines = Lines::open(&origin, delimiter)?;
-    let columns = &lines.columns;
+    let mut lines = Lines::open(&origin, separator, b'.')?;
+    let columns = lines.columns();
     let bound = columns.has(beside).then(|| columns.of(beside, &origin)).transpose()?;
     let named = columns.contains(NAMES).then(|| columns.exact(NAMES, &origin)).transpose()?;
     let main = if columns.has(key) {
@@ -33,21 +35,15 @@ pub(in crate::data) fn load_matrix(
         (0..columns.len()).filter(is_free).collect()
     };
     let header = header(key, &main, columns);
-    let block = |key: &str, columns, empty| Block {
-        key: key.to_owned(),
-        columns,
-        values: Vec::new(),
-        empty,
-    };
-    let mut main = block(key, main, None);
-    let mut bound = bound.map(|columns| block(beside, columns, empty_cell(beside)));
+    let mut main = Block::of(key.to_owned(), main);
+    let mut bound = bound.map(|columns| Block::bound(beside, columns));
     let mut names = Vec::new();
     while lines.next(&origin)? {
         for block in std::iter::once(&mut main).chain(&mut bound) {
-            block.take(&lines.record, &lines.columns, &origin)?;
+            block.take(&lines, &origin)?;
         }
         if let Some(named) = named {
-            let name = lines.record.get(named).unwrap_or_default().trim_ascii();
+            let name = lines.record().get(named).unwrap_or_default().trim_ascii();
             names.push(String::from_utf8_lossy(name).into_owned());
         }
     }

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 
 use ::csv::ByteRecord;
 
+use super::pattern;
 use crate::data::origin::Origin;
 use crate::error::{DataError, shortened};
 
 /// The column names, in file order.
-pub(super) struct Columns {
+pub(in crate::data) struct Columns {
     names: Vec<String>,
 }
 
 impl Columns {
-    pub fn from_header(
-        record: &ByteRecord,
-        delimiter: u8,
-        origin: &Origin<'_>,
-    ) -> Result<Self, DataError> {
+    pub fn from_header(record: &ByteRecord, origin: &Origin<'_>) -> Result<Self, DataError> {
         if record.get(0).is_some_and(|c| c.starts_with(b"\xff\xfe") || c.starts_with(b"\xfe\xff")) {
             return Err(wrong(origin, "the text is UTF-16; save it as UTF-8"));
         }
@@ -29,18 +26,12 @@ impl Columns {
         if names.iter().all(|name| name.parse::<f64>().is_ok()) {
             return Err(DataError::NoHeader { path: origin.path.to_path_buf() });
         }
-        if let [only] = names.as_slice() {
-            for (other, label) in [(';', "semicolons"), ('\t', "tabs"), (',', "commas")] {
-                if other != char::from(delimiter) && only.contains(other) {
-                    let wanted = if delimiter == b'\t' { "tabs" } else { "commas" };
-                    return Err(wrong(
-                        origin,
-                        format!("cells are separated by {label}; save it with {wanted}"),
-                    ));
-                }
-            }
-        }
         Ok(Self { names })
+    }
+
+    /// Columns of a format that always has names.
+    pub fn named(names: Vec<String>) -> Self {
+        Self { names }
     }
 
     pub fn len(&self) -> usize {
@@ -73,11 +64,11 @@ impl Columns {
     /// Whether `of` can be asked for the key.
     pub fn has(&self, key: &str) -> bool {
         self.names.iter().any(|name| name == key || family_index(name, key).is_some())
-            || (key.contains(',')
-                && key.split(',').all(|one| self.names.iter().any(|name| name == one.trim())))
+            || key.split(',').all(|one| pattern::has(&self.names, one.trim()))
     }
 
-    /// The columns a key stands for, in order: an exact name, else a family, else a list of names.
+    /// The columns a key stands for, in order: an exact name, else a family, else a list of names,
+    /// ranges and patterns.
     pub fn of(&self, key: &str, origin: &Origin<'_>) -> Result<Vec<usize>, DataError> {
         if self.names.iter().any(|name| name == key) {
             return Ok(vec![self.exact(key, origin)?]);
@@ -86,7 +77,18 @@ impl Columns {
         if !family.is_empty() {
             return Ok(family);
         }
-        key.split(',').map(|one| self.exact(one.trim(), origin)).collect()
+        let mut columns: Vec<usize> = Vec::new();
+        for one in key.split(',').map(str::trim) {
+            let found = match pattern::of(&self.names, one) {
+                Some(found) => found,
+                None => vec![self.exact(one, origin)?],
+            };
+            // A pattern may meet what was named before.
+            columns.extend(
+                found.iter().filter(|column| !columns.contains(column)).collect::<Vec<_>>(),
+            );
+        }
+        Ok(columns)
     }
 
     /// Whether `matrix` can be asked for the key.
@@ -244,7 +246,7 @@ mod tests {
     };
 
     fn columns(names: &[&str]) -> Columns {
-        Columns::from_header(&ByteRecord::from(names.to_vec()), b',', &ORIGIN()).unwrap()
+        Columns::from_header(&ByteRecord::from(names.to_vec()), &ORIGIN()).unwrap()
     }
 
     fn of(names: &[&str], key: &str) -> Result<Vec<usize>, String> {
