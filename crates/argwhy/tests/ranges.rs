@@ -20,7 +20,7 @@ fn calibrated(data: &Dataset, settings: FitSettings, division: Division, holdout
     let judging = Judging { division, holdout };
     let verdict = pipeline.judge_rows(data, &rows, &judging, None, &mut Silent).unwrap();
     let mut model = pipeline.fit(data).unwrap().model;
-    model.calibration = verdict.judgement().unwrap().calibration.clone();
+    model.calibration.clone_from(&verdict.judgement().unwrap().calibration);
     model
 }
 

@@ -269,6 +269,7 @@ fn no_ranges(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     })
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
 fn few_for_range(
     level: &f64,
     n_rows: &usize,
