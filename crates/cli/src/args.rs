@@ -41,6 +41,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Say what the expert weighs, and why one decision is what it is
     Explain(ExplainArgs),
+    /// Write a page on which a model can be tried out: a slider for each signal
+    Explore(ExploreArgs),
     /// Learn from a bundled expert, end to end, with a report
     Demo(DemoArgs),
     /// Reproduce the paper's ablation of SSO, beside our rule, on data of your own
@@ -595,6 +597,34 @@ pub struct ExplainArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy explore dispatch.argwhy days.csv -o explore.html
+
+The page needs no server and loads nothing: it carries the model, the rows and the code that
+decides. Whoever has it has those too.")]
+pub struct ExploreArgs {
+    /// A model written by `fit`
+    pub model: PathBuf,
+    /// Rows to start from and to compare with, best the data it was fitted to, with M, W, … for a
+    /// model fitted with constraints. Without, the samples that the model keeps
+    pub data: Option<PathBuf>,
+    /// Where to write the page
+    #[arg(short, long, value_name = "FILE.html", default_value = "explore.html")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    /// Key of the decisions, or columns; those of the model's names if not given
+    #[arg(long, value_name = "KEY|COLUMNS")]
+    pub decisions: Option<String>,
+    #[command(flatten)]
+    pub sets: SetOptions,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     pub quiet: bool,

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Explore(args) => commands::explore::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Ablate(args) => commands::ablate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),

@@ -6,21 +6,22 @@
 
 mod cost;
 mod effects;
+mod explore;
 mod one;
 mod pair;
-mod shapley;
 mod situations;
 mod tradeoffs;
 
 pub use cost::CostCurve;
 pub use effects::{Effect, SignalEffect};
+pub use explore::{Cases, Exploration, explore};
 pub use one::{Change, Freed, HeldBy, OneDecision, OneSettings, Push, Term};
 pub use pair::Pair;
-pub use shapley::Method;
 pub use situations::{Situations, Source, Typical};
 pub use tradeoffs::TradeOff;
 
 use crate::error::Error;
+pub use argwhy_core::pushes::Method;
 use argwhy_core::{Model, Predictor};
 use serde::Serialize;
 

@@ -1,12 +1,10 @@
 //! One decision: what pushed it, which past decisions it rests on, what holds it, and what would
 //! change it.
 
-use super::shapley::{Compared, Method};
-use super::{Explainer, Typical};
+use super::{Explainer, Method, Typical};
 use crate::error::Error;
 use argwhy_core::decision_set::{RowLabel, SampleSets};
-use argwhy_core::features::Expansion;
-use argwhy_core::{Kernel, Model};
+use argwhy_core::pushes::{Plan, is_additive};
 use ndarray::{Array2, Axis};
 use serde::Serialize;
 
@@ -135,9 +133,8 @@ impl Explainer<'_> {
                 Some(&own)
             }
         };
-        let compared =
-            Compared { signal, typical: &typical.signal, additive: is_additive(self.model) };
-        let pushes = compared.pushes(&|rows| self.desired(rows))?;
+        let plan = Plan::new(signal, &typical.signal, is_additive(self.model));
+        let pushes = plan.pushes(self.predictor.desired(plan.rows())?.view());
         let method = pushes.method;
         let mut listed: Vec<Push> = (0..signal.len())
             .map(|j| Push {
@@ -402,17 +399,4 @@ struct Answer {
 
 fn stacked(rows: &[Vec<f64>], width: usize) -> Array2<f64> {
     Array2::from_shape_vec((rows.len(), width), rows.concat()).expect("rows of one length")
-}
-
-/// Whether g is a sum of functions of one signal each: linear in the signals themselves.
-fn is_additive(model: &Model) -> bool {
-    fn is_linear(kernel: &Kernel) -> bool {
-        match kernel {
-            Kernel::Linear | Kernel::Constant => true,
-            Kernel::Scaled { kernel, .. } | Kernel::Anisotropic { kernel, .. } => is_linear(kernel),
-            Kernel::Sum { terms } => terms.iter().all(is_linear),
-            kernel => *kernel == Kernel::linear_with_intercept(),
-        }
-    }
-    model.features.settings().expansion == Expansion::Raw && is_linear(&model.kernel())
 }

@@ -87,29 +87,8 @@ impl FitResult {
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
     let Options { settings, source, outputs, notes, given } = &options;
-    // Found out now, not after hours of work.
-    let file =
-        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
-    let beside = [file(&source.decisions), file(&source.weights)];
-    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
-    let from = outputs.from.as_deref();
-    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq, from];
-    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
     let models = path::models(&args.output, outputs.path.as_ref());
-    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
-    let wholes = wholes.chain(outputs.checkpoint.as_deref());
-    if outputs.path.is_some() && outputs.report.is_some() {
-        return Err(CliError::Usage(
-            "--report is about one fit; leave it out with --path, and fit the regularization you \
-             choose with -k and --report"
-                .to_owned(),
-        ));
-    }
-    check_targets(
-        &inputs.collect::<Vec<_>>(),
-        &wholes.collect::<Vec<_>>(),
-        outputs.trace.as_deref().as_slice(),
-    )?;
+    check_files(&args, &options, &models)?;
     interrupt::listen();
     let way = Way::new(&args.output, outputs)?;
     if outputs.path.is_none() && !outputs.tune {
@@ -187,6 +166,32 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
 }
 
+/// Refuses files that cannot be written, now and not after hours of work.
+fn check_files(args: &FitArgs, options: &Options, models: &[PathBuf]) -> Result<(), CliError> {
+    let Options { source, outputs, .. } = options;
+    let file =
+        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
+    let beside = [file(&source.decisions), file(&source.weights)];
+    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
+    let from = outputs.from.as_deref();
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq, from];
+    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
+    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
+    let wholes = wholes.chain(outputs.checkpoint.as_deref());
+    if outputs.path.is_some() && outputs.report.is_some() {
+        return Err(CliError::Usage(
+            "--report is about one fit; leave it out with --path, and fit the regularization you \
+             choose with -k and --report"
+                .to_owned(),
+        ));
+    }
+    check_targets(
+        &inputs.collect::<Vec<_>>(),
+        &wholes.collect::<Vec<_>>(),
+        outputs.trace.as_deref().as_slice(),
+    )
+}
+
 /// What `fit --json` prints of a fit that was judged.
 #[derive(Serialize)]
 struct WithVerdict<'a> {
@@ -204,15 +209,6 @@ pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(
     print_json(&WithVerdict { result, verdict: Judged::from(verdict), misfits })
 }
 
-/// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
-pub fn learn_aside(fit: &mut Fit, verdict: &Verdict, pipeline: &Pipeline, data: &Dataset) {
-    let judged = verdict.judgement();
-    fit.model.calibration = judged.and_then(|judged| judged.calibration.clone());
-    if fit.outcome.status == Status::Solved {
-        fit.model.misfits = pipeline.misfits(data, &fit.rows, &fit.model, judged);
-    }
-}
-
 /// Writes the model, with its rows where these are kept.
 pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
     match data {
@@ -220,6 +216,15 @@ pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliErr
         None => fit.save(path)?,
     }
     Ok(())
+}
+
+/// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
+pub fn learn_aside(fit: &mut Fit, verdict: &Verdict, pipeline: &Pipeline, data: &Dataset) {
+    let judged = verdict.judgement();
+    fit.model.calibration = judged.and_then(|judged| judged.calibration.clone());
+    if fit.outcome.status == Status::Solved {
+        fit.model.misfits = pipeline.misfits(data, &fit.rows, &fit.model, judged);
+    }
 }
 
 fn judges(outputs: &OutputOptions) -> bool {

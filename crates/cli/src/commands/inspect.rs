@@ -148,11 +148,25 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     let held = model.support().map_or_else(Vec::new, |support| {
         by_limit(&support.prices, &model.names, model.record.n_samples)
     });
-    let dim = model.decision_dim();
     if args.json {
         print_json(&inspection(&args.model, &stored, held)?)?;
         return Ok(End::Done);
     }
+    let mut text = about(&stored);
+    if let Some(weights) = model.feature_weights() {
+        text.push_str(&weights_table(model, &weights.values));
+    }
+    if !held.is_empty() {
+        text.push_str(&table(&held));
+    }
+    text.push_str(&misfits_table(model));
+    print(&text)?;
+    Ok(End::Done)
+}
+
+/// A model in lines of a name and a value.
+fn about(stored: &StoredModel) -> String {
+    let model = &stored.model;
     let (record, names) = (&model.record, &model.names);
     let c = record.certificate;
     let mut text = String::new();
@@ -180,7 +194,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         line("", &format!("learned to within {bound:.1e} of the exact minimiser's"));
     }
     let limits = model.set.limits();
-    for j in 0..dim {
+    for j in 0..model.decision_dim() {
         line(
             if j == 0 { "decision limits" } else { "" },
             &format!("{} ≤ {} ≤ {}", limits.lower()[j], names.decision(j), limits.upper()[j]),
@@ -206,16 +220,11 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     );
     line("ranges", &ranges(model));
     line("written by", &format!("argwhy {}", stored.version));
+    if let Some(kept) = &stored.kept {
+        line("keeps its data", &format!("{} (for `argwhy update`)", count(kept.rows.len(), "row")));
+    }
     line("settings", &stored.settings);
-    if let Some(weights) = model.feature_weights() {
-        text.push_str(&weights_table(model, &weights.values));
-    }
-    if !held.is_empty() {
-        text.push_str(&table(&held));
-    }
-    text.push_str(&misfits_table(model));
-    print(&text)?;
-    Ok(End::Done)
+    text
 }
 
 /// Rows that fit worst, a line each.

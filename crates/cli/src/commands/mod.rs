@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 pub mod evaluate;
 pub mod explain;
+pub mod explore;
 pub mod fit;
 pub mod inspect;
 pub mod man;

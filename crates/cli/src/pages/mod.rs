@@ -3,6 +3,7 @@
 
 pub mod ablate;
 pub mod charging;
+pub mod explore;
 pub mod fit;
 mod judged;
 pub mod quadrotor;

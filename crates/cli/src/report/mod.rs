@@ -23,7 +23,7 @@ pub use bars::{BarChart, Histogram};
 pub use chart::{LineChart, PathChart, ScatterChart, Series};
 pub use effect::{EffectChart, HeatMap};
 pub use landscape::{RangeChart, SquareMap};
-pub use page::{Details, Figure, Page, Section, Table, Tone};
+pub use page::{Details, Figure, Page, STYLE, Section, Table, Tone};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

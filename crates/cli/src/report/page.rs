@@ -7,7 +7,8 @@ use super::ReportError;
 use minijinja::{Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+/// What all pages look like.
+pub const STYLE: &str = include_str!("page.css");
 
 /// What a verdict means for the reader; it colours the badge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod contract;
 mod determinism;
 mod device;
 mod explain;
+mod explore;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]

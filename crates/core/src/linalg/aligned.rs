@@ -33,10 +33,12 @@ impl<T: Copy + Default> Aligned<T> {
 }
 
 /// Bytes from which large pages are worth asking for.
+#[cfg(target_os = "linux")]
 const LARGE: usize = 4 << 20;
 
 /// Asks the system to hold `data`, untouched so far, in large pages. It may have none; then nothing
 /// changes.
+#[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
 pub(crate) fn prefer_large_pages<T>(data: &[T]) {
     #[cfg(target_os = "linux")]
     if size_of_val(data) >= LARGE {

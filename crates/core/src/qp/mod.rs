@@ -17,9 +17,15 @@
 mod active_set;
 mod dim;
 mod factor;
+#[cfg(not(target_family = "wasm"))]
 mod fallback;
 mod farkas;
 mod metric;
+#[cfg(target_family = "wasm")]
+mod no_fallback;
+
+#[cfg(target_family = "wasm")]
+use no_fallback as fallback;
 
 pub use active_set::ActiveSet;
 pub(crate) use active_set::residual;
