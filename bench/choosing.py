@@ -148,7 +148,7 @@ def grid_search(argwhy, path, rows):
         np.savez(folder / "d.npz", signals=signals, decisions=decisions)
         lines = [f"{k} = {json.dumps(v)}" for k, v in {**grid, "regularization": path_of_k}.items()]
         (folder / "grid.toml").write_text("\n".join(lines))
-        args = [argwhy, "tune", folder / "d.npz", f"--bounds={lower},{upper}", "--grid", folder / "grid.toml", "-o", folder / "t", "--json", "-q"]
+        args = [argwhy, "tune", folder / "d.npz", f"--bounds={lower},{upper}", "--grid", folder / "grid.toml", "-o", folder / "t", "--json", "-q", "--budget", "1h"]
         told = json.loads(subprocess.run(list(map(str, args)), capture_output=True, text=True, check=True).stdout)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         ours = used.ru_utime + used.ru_stime

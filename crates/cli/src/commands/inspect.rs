@@ -156,10 +156,10 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     if let Some(weights) = model.feature_weights() {
         text.push_str(&weights_table(model, &weights.values));
     }
+    text.push_str(&misfits_table(model));
     if !held.is_empty() {
         text.push_str(&table(&held));
     }
-    text.push_str(&misfits_table(model));
     print(&text)?;
     Ok(End::Done)
 }
