@@ -1,12 +1,10 @@
 //! `argwhy update`: a model that learns from more rows, or forgets some.
 
-use super::fit::{FitResult, WithVerdict, learn_aside, save, summarise, tell};
+use super::fit::{FitResult, learn_aside, print_result, save, summarise, tell};
 use super::targets::check_targets;
-use super::{Rows, Wanted, load_rows, print_json};
+use super::{Rows, Wanted, load_rows};
 use crate::args::UpdateArgs;
 use crate::error::CliError;
-use crate::judged::Judged;
-use crate::misfits;
 use crate::progress::{Aside, Follow};
 use crate::{End, interrupt};
 use argwhy::core::solver::Status;
@@ -48,9 +46,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
         tell(&fit, &verdict, args.quiet);
     }
     if args.json {
-        let result = FitResult::new(&fit, &args.output);
-        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
+        print_result(FitResult::new(&fit, &args.output), &fit, &verdict)?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
