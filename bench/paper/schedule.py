@@ -79,9 +79,7 @@ class Schedule:
         say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
         context = multiprocessing.get_context("spawn")
         waiting, done = context.Queue(), context.Queue()
-        give = [*todo, *[None] * self.jobs]
-        # Workers hold one cell each and one waits: what has not begun at the limit is not begun.
-        feed = iter(give)
+        feed = iter(todo)  # handed out one by one: what has not begun at the limit is not begun
         workers = [
             context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
             for _ in range(min(self.jobs, len(todo)))
