@@ -1,8 +1,8 @@
 //! Models that grow: new rows behind those that a model learned from, others taken away.
 //!
 //! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the
-//! model's settings, from its coefficients, certified like any other: the optimum is that of a fresh fit
-//! with the same features. Their statistics stay those of the model.
+//! model's settings, from its coefficients, certified like any other: the optimum is that of a
+//! fresh fit with the same features. Their statistics stay those of the model.
 
 use crate::checkpoint::Start;
 use crate::error::Error;
