@@ -22,7 +22,9 @@ TIME_LIMIT = 300.0  # seconds
 
 
 def main():
-    arguments = problem.parser().parse_args()
+    parser = problem.parser()
+    parser.add_argument("--save", metavar="FILE.npy", help="write the coefficients there")
+    arguments = parser.parse_args()
     features, decisions = problem.load(arguments)
     n_samples, decision_dim = decisions.shape
 
@@ -49,6 +51,8 @@ def main():
         for m, g in zip(capital_lambda, gamma.value)
     )
     coefficients = (decisions - responses) / (arguments.k * n_samples)
+    if arguments.save:
+        np.save(arguments.save, coefficients)
     assessed = problem.assess(features, decisions, coefficients, arguments.k, arguments.limit)
     stats = program.solver_stats
     print(

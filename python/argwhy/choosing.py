@@ -45,7 +45,8 @@ def judge(
     """What :meth:`KernelInverseOptimizer.judge` does."""
     decisions, _ = _arrays.targets(y)
     weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
-    return _argwhy.judge(
+    model = estimator.__dict__.get("_model")
+    judged, known = _argwhy.judge(
         _arrays.matrix(X, "X"),
         decisions,
         estimator._settings(),
@@ -54,7 +55,16 @@ def judge(
         groups=_numbered(groups),
         in_time=_in_time(order),
         holdout=holdout,
+        model=model,
     )
+    if known is not None:
+        estimator._model = known
+    return judged
+
+
+def _is_auto(name: str, value: Any) -> bool:
+    """Whether a setting is left to the search, which an estimator cannot be told."""
+    return name == "length_scales" and isinstance(value, str) and value == "auto"
 
 
 class KernelInverseOptimizerCV(Parametrised):
@@ -68,6 +78,9 @@ class KernelInverseOptimizerCV(Parametrised):
     ----------
     regularization, features, kernel, gamma, trend:
         Searched unless given.
+    length_scales:
+        Numbers, one a feature, or "auto": one a signal is looked for around the best of the rest, on
+        raw features; that is also what is done if nothing is given.
     bounds, lower, upper, unbounded, infeasible, theta, memory, threads, device, seed:
         As :class:`KernelInverseOptimizer` has them.
     folds:
@@ -112,6 +125,7 @@ class KernelInverseOptimizerCV(Parametrised):
         kernel: str | None = None,
         gamma: str | float | None = None,
         trend: str | None = None,
+        length_scales: ArrayLike = None,
         bounds: ArrayLike = None,
         lower: ArrayLike = None,
         upper: ArrayLike = None,
@@ -132,6 +146,7 @@ class KernelInverseOptimizerCV(Parametrised):
         self.kernel = kernel
         self.gamma = gamma
         self.trend = trend
+        self.length_scales = length_scales
         self.bounds = bounds
         self.lower = lower
         self.upper = upper
@@ -184,7 +199,7 @@ class KernelInverseOptimizerCV(Parametrised):
         self.trials_ = found["trials"]
         self.best_params_ = {name.replace("-", "_"): value for name, value in best["settings"].items()}
         self.best_error_, self.best_r2_, self.best_regret_ = best["error"], best["r2"], best["regret"]
-        said = {name: value for name, value in given.items() if value is not None}
+        said = {name: value for name, value in given.items() if value is not None and not _is_auto(name, value)}
         estimator = KernelInverseOptimizer(**{**said, **self.best_params_})
         self.best_estimator_ = estimator.fit(X, y, sample_weight, constraints)
         self.n_features_in_ = estimator.n_features_in_
@@ -196,9 +211,9 @@ class KernelInverseOptimizerCV(Parametrised):
             raise not_fitted(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first.")
         return estimator
 
-    def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
-        """Decisions of the best estimator."""
-        return self._fitted().predict(X, constraints)
+    def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: float | None = None) -> Any:
+        """Decisions of the best estimator; with ``return_range`` once ``best_estimator_.judge`` was asked."""
+        return self._fitted().predict(X, constraints, return_range=return_range)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None) -> float:
         """R² of the best estimator's decisions on ``X``."""

@@ -9,7 +9,7 @@ import html
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class KernelInverseOptimizer(Parametrised):
     minimises it over the allowed decisions.
 
     Parameters have the names, meanings and defaults of the command's options and config file
-    (``argwhy fit --help``), except for the last two; None is a setting that is not mentioned.
+    (``argwhy fit --help``), except for the last five; None is a setting that is not mentioned.
     Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
 
     Parameters
@@ -91,6 +91,12 @@ class KernelInverseOptimizer(Parametrised):
         With "cuda" batches are predicted there too.
     seed:
         Of everything random.
+    warm_start:
+        Whether :meth:`fit` starts from the coefficients of the fit before, whose rows must have the
+        numbers they had; rows behind them are new. The optimum is the same, the time to it less.
+    checkpoint, checkpoint_every:
+        A file that :meth:`fit` keeps what it reaches in, at the first step after each so many
+        seconds, for ``fit(..., resume=file)``; none if not given.
     verbose:
         1 reports the plan and every step on ``sys.stderr``.
     callback:
@@ -145,6 +151,9 @@ class KernelInverseOptimizer(Parametrised):
         device: str = _DEFAULT["device"],
         device_memory: str | int | None = _DEFAULT["device_memory"],
         seed: int = _DEFAULT["seed"],
+        warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
@@ -181,8 +190,25 @@ class KernelInverseOptimizer(Parametrised):
         self.device = device
         self.device_memory = device_memory
         self.seed = seed
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.verbose = verbose
         self.callback = callback
+
+    @classmethod
+    def from_preset(cls, name: str, **parameters: Any) -> KernelInverseOptimizer:
+        """An estimator with the settings of one of the paper's experiments, as ``fit --preset``.
+
+        ``name`` is a dataset of D4RL; ``parameters`` go before what the preset says. The paper's
+        rows stand in ``argwhy fit --help``.
+
+        >>> KernelInverseOptimizer.from_preset("walker2d-medium-v2").regularization
+        1e-05
+        """
+        settings = {each: value for each, value in parameters.items() if each in _DEFAULT}
+        others = {each: value for each, value in parameters.items() if each not in _DEFAULT}
+        return cls(**_argwhy.preset(name, settings), **others)
 
     # Learning
 
@@ -193,6 +219,7 @@ class KernelInverseOptimizer(Parametrised):
         sample_weight: ArrayLike = None,
         constraints: Any = None,
         rows: Rows = None,
+        resume: str | os.PathLike[str] | None = None,
     ) -> KernelInverseOptimizer:
         """Learns from signals ``X`` (n × signal_dim) and decisions ``y`` (n × decision_dim, or n).
 
@@ -210,6 +237,8 @@ class KernelInverseOptimizer(Parametrised):
         rows:
             Rows to train on, as in the command: statistics of the features still come from all of
             ``X``. All if not given.
+        resume:
+            A checkpoint of a fit of the same rows to go on from.
 
         Raises
         ------
@@ -222,6 +251,77 @@ class KernelInverseOptimizer(Parametrised):
             reached, with its certificate and the status "interrupted", and can be used. What a
             callback raises is passed on likewise.
         """
+        start = self.__dict__.get("_model") if self.warm_start and resume is None else None
+        self._fit(X, y, sample_weight, constraints, rows, start=start, resume=resume)
+        self._grown: list[dict[str, Any]] = [
+            {"X": X, "y": y, "sample_weight": sample_weight, "constraints": constraints, "rows": rows}
+        ]
+        return self
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None
+    ) -> KernelInverseOptimizer:
+        """Learns from these rows too, behind all that earlier calls were given.
+
+        The optimum and its certificate are those of a fit to all rows; it starts from the
+        coefficients there are. Features keep the means and widths of the first rows. The estimator
+        refers to the arrays of earlier calls for this; files and pickles are without them (``argwhy
+        update`` does the same for model files).
+
+        Examples
+        --------
+        >>> from argwhy import KernelInverseOptimizer, datasets
+        >>> signals, decisions, lower, upper = datasets.make_quadrotor(300)
+        >>> est = KernelInverseOptimizer(lower=lower, upper=upper)
+        >>> _ = est.partial_fit(signals[:200], decisions[:200])
+        >>> _ = est.partial_fit(signals[200:], decisions[200:])
+        >>> est.status_, len(est._grown)
+        ('solved', 2)
+        """
+        grown: list[dict[str, Any]] = self.__dict__.get("_grown", [])
+        if not grown and "_model" in self.__dict__:
+            raise DataError(
+                "partial_fit needs the rows that the model learned from, which files and pickles do not keep; "
+                "fit it again, or use `argwhy update` on a model file"
+            )
+        if not grown:
+            return self.fit(X, y, sample_weight, constraints)
+        self._signals_like(X)
+        decisions, _ = _arrays.targets(y)
+        new = {
+            "signals": _arrays.matrix(X, "X"),
+            "decisions": decisions,
+            "weights": None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight"),
+            "limits": as_arrays(as_constraints(constraints), self._model.decision_names),
+        }
+        self._fit(**grown[0], more=[*grown[1:], new], start=self._model, same_features=True)
+        self._grown = [*grown, new]
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_grown"}
+
+    def _signals_like(self, X: ArrayLike) -> None:
+        """Refuses signals of another width in the words scikit-learn awaits."""
+        try:
+            if _arrays.matrix(self._signals(X), "X").shape[1] != self.n_features_in_:
+                raise DataError("other signals than before")
+        except DataError as error:
+            self._explain(error, X)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike = None,
+        constraints: Any = None,
+        rows: Rows = None,
+        *,
+        more: list[dict[str, Any]] | None = None,
+        start: Model | None = None,
+        same_features: bool = False,
+        resume: str | os.PathLike[str] | None = None,
+    ) -> KernelInverseOptimizer:
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: decisions are what it learns from"
@@ -250,6 +350,11 @@ class KernelInverseOptimizer(Parametrised):
                 "M": list(getattr(constraints, "names", None) or ()),
                 "M_eq": list(getattr(constraints, "names_eq", None) or ()),
             },
+            more=more,
+            start=start,
+            same_features=same_features,
+            checkpoint=None if self.checkpoint is None else (os.fspath(self.checkpoint), float(self.checkpoint_every)),
+            resume=None if resume is None else os.fspath(resume),
         )
         self._flat = flat
         self._learned(fit.model)
@@ -268,11 +373,11 @@ class KernelInverseOptimizer(Parametrised):
             progress.say(summary)
         else:
             for caution in fit.cautions:  # with a progress display they have been said before the fit
-                warnings.warn(LimitsWarning(caution), stacklevel=2)
+                warnings.warn(LimitsWarning(caution), stacklevel=3)
         if fit.interruption is not None:
             raise fit.interruption
         if self.status_ != "solved" and not (self.status_ == "interrupted" and self.callback is not None):
-            warnings.warn(convergence_warning(summary), stacklevel=2)
+            warnings.warn(convergence_warning(summary), stacklevel=3)
         return self
 
     def _settings(self) -> dict[str, Any]:
@@ -294,7 +399,8 @@ class KernelInverseOptimizer(Parametrised):
         What ``argwhy fit`` prints as its verdict and ``--json`` as "judged": "rmse", "r2" and
         "regret", overall and by "dimensions", beside three "baselines": the "mean" decision,
         "ridge" regression cut to the limits, and the decision in the "nearest" situation seen. Also
-        kept as ``judged_``. :meth:`fit` does not judge by itself, since searches and pipelines call
+        kept as ``judged_``. A fitted estimator then knows its ranges (``predict(X, return_range=0.9)``)
+        and ``misfits_``, as long as this is the data it was fitted to. :meth:`fit` does not judge by itself, since searches and pipelines call
         it many times and judge in their own way; this fits again, to a looser tolerance.
 
         Parameters
@@ -323,7 +429,13 @@ class KernelInverseOptimizer(Parametrised):
 
     # Deciding
 
-    def predict(self, X: ArrayLike, constraints: Any = None) -> FloatArray:
+    @overload
+    def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: None = None) -> FloatArray: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, constraints: Any = None, *, return_range: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+    def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: float | None = None) -> Any:
         """Decisions for signals ``X``, each inside its limits, the same bits alone and in a batch.
 
         float32 signals give float32 decisions, rounded inward where they touch a limit; within
@@ -331,9 +443,16 @@ class KernelInverseOptimizer(Parametrised):
 
         A model that was fitted with constraints needs those of the new signals; one fitted without
         may be given some.
+
+        With ``return_range=0.9`` the decisions and the two that the expert's own lies between with
+        that probability, each dimension for itself: three arrays. They rest on rows that the model
+        has not learned from, so call :meth:`judge` once after :meth:`fit`; a model of the command has
+        them already.
         """
         try:
             model = self._model
+            if return_range is not None:
+                return model.predict_range(self._signals(X), self._limits(constraints), return_range, self._flat)
             # Nothing may stand between a plain array and Rust: one decision takes some ten
             # microseconds.
             if constraints is None and type(X) is np.ndarray and "feature_names_in_" not in self.__dict__:
@@ -557,6 +676,23 @@ class KernelInverseOptimizer(Parametrised):
         None with ``primal=True``, which keeps no samples.
         """
         return self._fitted.training_prices
+
+    @property
+    def misfits_(self) -> list[dict[str, Any]]:
+        """The rows that the model explains worst without having learned from them, worst first.
+
+        Each with "row", "dimension" (the one it fits worst in), "decision" (the expert's), "expected"
+        (the model's) and "times_usual", how far these are apart in units of the usual error. By
+        leaving out every row where there are not too many, else of the rows kept aside: after
+        :meth:`judge`, or of a model that the command fitted.
+        """
+        found = self._fitted().misfits
+        if found is None:
+            raise DataError(
+                "rows that do not fit were not looked for: `fit` does not by itself; call judge(X, y) with the data it was fitted to"
+            )
+        rows: list[dict[str, Any]] = found["rows"]
+        return rows
 
     @property
     def n_iter_(self) -> int:

@@ -2,11 +2,15 @@
 
 use crate::error::{exception, guarded, panicked};
 use crate::fit::dataset;
-use crate::settings::{json, settings, table};
+use crate::model::Model;
+use crate::settings::{json, settings, settings_of, table};
+use argwhy::core::Model as Core;
 use argwhy::core::solver::{Iteration, Observer};
 use argwhy::io::{GroupKind, Groups};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::tuning::{BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, tune as search};
+use argwhy::tuning::{
+    BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, scales_asked_for, tune as search,
+};
 use argwhy::{Dataset, Judging, Pipeline, Progress, Verdict};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,11 +24,12 @@ use std::time::Duration;
 /// How often the caller looks for Ctrl-C.
 const BEAT: Duration = Duration::from_millis(20);
 
-/// Scores on rows kept aside, as `fit --json` prints them; a reason where there are none.
+/// Scores on rows kept aside, as `fit --json` prints them, and `model` with what follows from them:
+/// ranges, and rows that do not fit. An error with the reason where there are none.
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, groups=None, in_time=false,
-    holdout=None
+    holdout=None, model=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's judge")]
 pub fn judge<'py>(
@@ -37,18 +42,26 @@ pub fn judge<'py>(
     groups: Option<Vec<u32>>,
     in_time: bool,
     holdout: Option<f64>,
-) -> PyResult<Bound<'py, PyAny>> {
+    model: Option<&Model>,
+) -> PyResult<(Bound<'py, PyAny>, Option<Model>)> {
     let pipeline = Pipeline::new(settings(parameters)?).map_err(exception)?;
     let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
     let division = division(groups, in_time, data.n_samples())?;
     let judging = Judging { division, holdout: holdout.unwrap_or(HOLDOUT) };
-    let verdict = apart(py, move |stop| {
+    let fitted = model.map(|model| model.core().clone());
+    let (verdict, misfits) = apart(py, move |stop| {
         let rows = counted(&data);
         let mut follow = Stoppable(stop);
-        pipeline.judge_rows(&data, &rows, &judging, None, &mut follow)
+        let verdict = pipeline.judge_rows(&data, &rows, &judging, None, &mut follow)?;
+        let of = |model| pipeline.misfits(&data, &rows, &model, verdict.judgement());
+        let misfits = fitted.filter(|model| fits(model, &data)).and_then(of);
+        Ok((verdict, misfits))
     })?;
     match verdict {
-        Verdict::Judged(judgement) => json(py, &judgement),
+        Verdict::Judged(judgement) => {
+            let known = model.map(|model| model.learned(judgement.calibration.as_ref(), misfits));
+            Ok((json(py, &judgement)?, known))
+        }
         Verdict::None { why } => Err(PyValueError::new_err(format!("not judged: {why}"))),
     }
 }
@@ -74,9 +87,11 @@ pub fn tune<'py>(
     budget: Option<f64>,
     grid: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let base = settings(given)?;
-    Pipeline::new(base.clone()).map_err(exception)?;
     let given = table(given)?;
+    let mut said = given.clone();
+    scales_asked_for(&mut said);
+    let base = settings_of(&said)?;
+    Pipeline::new(base.clone()).map_err(exception)?;
     let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
     let space = match grid {
         Some(grid) => Space::grid(&given, &table(grid)?),
@@ -104,6 +119,13 @@ pub fn tune<'py>(
     out.set_item("trials", json(py, &tuned.trials)?)?;
     out.set_item("finished", tuned.finished)?;
     Ok(out.into_any())
+}
+
+/// Whether the data can be what a model was fitted to.
+fn fits(model: &Core, data: &Dataset) -> bool {
+    model.record.n_samples <= data.n_samples()
+        && model.features.signal_dim() == data.signals().ncols()
+        && model.decision_dim() == data.decisions().ncols()
 }
 
 fn judged_by(judge: Option<&str>) -> PyResult<Judge> {

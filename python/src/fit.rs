@@ -9,14 +9,15 @@ use crate::record::history;
 use crate::settings::{json, settings};
 use argwhy::core::dataset::Names;
 use argwhy::core::wording::Worded;
-use argwhy::io::RowRanges;
+use argwhy::io::{RowRanges, load_checkpoint};
 use argwhy::notes::cautions;
-use argwhy::{Dataset, Pipeline};
-use pyo3::exceptions::PyRuntimeError;
+use argwhy::{Checkpoints, Dataset, Pipeline, Start};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +45,7 @@ pub struct Fit {
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
-    names=None
+    names=None, more=None, start=None, same_features=false, checkpoint=None, resume=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
@@ -57,11 +58,40 @@ pub fn fit(
     rows: Option<&str>,
     follow: Option<&Bound<'_, PyAny>>,
     names: Option<BTreeMap<String, Vec<String>>>,
+    more: Option<Vec<MoreRows<'_>>>,
+    start: Option<&Bound<'_, Model>>,
+    same_features: bool,
+    checkpoint: Option<(PathBuf, f64)>,
+    resume: Option<PathBuf>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
-    let pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
-    let (data, ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
-    let data = data.with_names(named(names)).map_err(exception)?;
+    let mut pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
+    if let Some(model) = start {
+        let core = model.get().core();
+        pipeline = pipeline.starting_from(Start::Model(Box::new(core.clone())));
+        if same_features {
+            pipeline = pipeline.with_features(core.features.clone());
+        }
+    }
+    if let Some((path, every)) = checkpoint {
+        let every = Duration::try_from_secs_f64(every).map_err(|error| {
+            PyValueError::new_err(format!("checkpoint_every is {every} seconds: {error}"))
+        })?;
+        pipeline = pipeline.with_checkpoints(Checkpoints::new(path, Some(every)));
+    }
+    if let Some(path) = resume {
+        let checkpoint = load_checkpoint(&path).map_err(exception)?;
+        pipeline = pipeline.starting_from(Start::Checkpoint(Box::new(checkpoint)));
+    }
+    let (data, mut ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
+    let mut data = data.with_names(named(names)).map_err(exception)?;
+    for MoreRows { signals, decisions, weights, limits } in more.unwrap_or_default() {
+        let parts = [&signals, &decisions];
+        let (behind, _) = guarded(|| dataset(parts, weights.as_ref(), limits.as_ref(), None))?;
+        let before = data.n_samples();
+        data = data.joined(&behind).map_err(exception)?;
+        ranges.push(before..data.n_samples());
+    }
     let constrained = data.constraints().is_some();
     let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
@@ -85,6 +115,16 @@ pub fn fit(
         interruption: interruption.map(|error| error.into_value(py).into_any()),
         model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
     })
+}
+
+/// Rows behind others, as their keys say.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct MoreRows<'py> {
+    signals: Bound<'py, PyAny>,
+    decisions: Bound<'py, PyAny>,
+    weights: Option<Bound<'py, PyAny>>,
+    limits: Option<Bound<'py, PyDict>>,
 }
 
 /// Names by what they name: `signals`, `decisions`, `M`, `M_eq`.

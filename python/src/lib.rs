@@ -42,7 +42,7 @@ mod _argwhy {
     #[pymodule_export]
     use crate::progress::Iteration;
     #[pymodule_export]
-    use crate::settings::{defaults, resolved};
+    use crate::settings::{defaults, preset, resolved};
     use pyo3::prelude::*;
 
     #[pymodule_init]

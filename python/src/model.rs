@@ -9,9 +9,10 @@ use crate::settings::{json, parameters};
 use argwhy::core::Constraints;
 use argwhy::core::decision_set::BoxLimits;
 use argwhy::core::metrics;
-use argwhy::core::model::{Model as Core, Support};
+use argwhy::core::model::{Calibration, Misfits, Model as Core, Support};
 use argwhy::core::predict::Scratch;
 use argwhy::io::{StoredModel, decode_model, encode_model, save_model};
+use argwhy::ranges::Ranges;
 use argwhy::sources::{from_stored, to_stored};
 use argwhy::{DataSources, FitSettings, Predictor, device};
 use ndarray::Array2;
@@ -71,6 +72,14 @@ impl Model {
         let batches = device::batches(self.settings.device, &self.core).unwrap_or_default();
         let made = made.with_batches(batches);
         Ok(self.predictor.get_or_init(|| made))
+    }
+
+    /// The same with what rows kept aside say, unless that is about other decisions.
+    pub fn learned(&self, calibration: Option<&Calibration>, misfits: Option<Misfits>) -> Self {
+        let n = self.core.decision_dim();
+        let calibration = calibration.filter(|own| own.validate(n).is_ok()).cloned();
+        let core = Core { calibration, misfits, ..self.core.clone() };
+        Self::with(core, self.settings.clone(), self.stored.clone())
     }
 
     /// One decision, on this thread.
@@ -184,6 +193,43 @@ impl Model {
         let decisions = detached(py, || self.decide_all(&values, given.as_ref()))?;
         // No rounding of a point of a general polyhedron is safe.
         Ok(self.answer(py, decisions, (flat, single && given.is_none())))
+    }
+
+    /// Decisions, and between which two the expert's own lie with probability `level`.
+    fn predict_range<'py>(
+        &self,
+        py: Python<'py>,
+        signals: &Bound<'py, PyAny>,
+        limits: Option<&Bound<'py, PyDict>>,
+        level: f64,
+        flat: bool,
+    ) -> PyResult<[Bound<'py, PyAny>; 3]> {
+        let signals = matrix("signals", signals)?.values;
+        let given = limits.map(limits_of).transpose()?;
+        let (decisions, low, high) = detached(py, || {
+            let predictor = self.predictor()?;
+            self.within(|| {
+                let ranges = Ranges::new(&self.core, level)?;
+                let sets = predictor.sets(given.as_ref(), signals.nrows())?;
+                let desired = predictor.desired(signals.view())?;
+                let decisions = predictor.decide(desired.view(), &sets)?;
+                let (low, high) = ranges.around(signals.view(), decisions.view(), &sets)?;
+                Ok((decisions, low, high))
+            })
+        })?;
+        Ok([decisions, low, high].map(|part| answer(py, part, flat, None)))
+    }
+
+    /// Rows that fit worst; None where that was not looked for.
+    #[getter]
+    fn misfits<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.core.misfits.as_ref().map(|found| json(py, found)).transpose()
+    }
+
+    /// Rows kept aside that ranges rest on; None where the model has no ranges.
+    #[getter]
+    fn range_rows(&self) -> Option<usize> {
+        self.core.calibration.as_ref().map(Calibration::n_rows)
     }
 
     /// g(s): what would be decided without limits.

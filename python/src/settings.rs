@@ -5,7 +5,7 @@
 //! a setting that is not mentioned.
 
 use argwhy::FitSettings;
-use argwhy::settings::{MemorySize, Numbers, Table, TableError, Value};
+use argwhy::settings::{MemorySize, Numbers, Preset, Table, TableError, Value, merge};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,6 +18,24 @@ const MAX_DEPTH: usize = 8;
 #[pyfunction]
 pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     parameters(py, &FitSettings::default())
+}
+
+/// What a preset says, by the names of the parameters, under those that are given.
+#[pyfunction]
+pub fn preset<'py>(
+    py: Python<'py>,
+    name: &str,
+    given: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let preset = Preset::named(name).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let (table, _) = merge(preset.table(), &table(given)?);
+    let all = parameters(py, &settings_of(&table)?)?;
+    let said = PyDict::new(py);
+    for name in table.keys() {
+        let name = python_name(name);
+        said.set_item(&name, all.get_item(&name)?)?;
+    }
+    Ok(said)
 }
 
 /// Every parameter as a fit would take it: what is given, defaults for the rest.
@@ -100,7 +118,12 @@ pub fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bou
 
 /// The settings that parameters describe.
 pub fn settings(given: &Bound<'_, PyDict>) -> PyResult<FitSettings> {
-    FitSettings::from_table(&table(given)?).map_err(|error| {
+    settings_of(&table(given)?)
+}
+
+/// The same of a table by the names of a config file.
+pub fn settings_of(table: &Table) -> PyResult<FitSettings> {
+    FitSettings::from_table(table).map_err(|error| {
         let (name, known) = (python_name(&error.name), error.known.iter());
         PyValueError::new_err(if let Some(why) = &error.why {
             format!("{name}: {why}")

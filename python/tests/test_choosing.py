@@ -25,6 +25,67 @@ def test_judge_is_the_commands_verdict(tmp_path, command):
     assert est.judged_["rmse"] < min(b["rmse"] for b in est.judged_["baselines"].values())
 
 
+def test_ranges_hold_the_experts_decisions(tmp_path, command):
+    X, y = table(1500)
+    fresh, truth = table(2000, seed=1)
+    est = KernelInverseOptimizer(bounds=(-1, 1), regularization=1e-3).fit(X, y)
+    with pytest.raises(ValueError, match="no ranges.*judge"):
+        est.predict(fresh, return_range=0.9)
+    est.judge(X, y, holdout=0.4)
+    decided, low, high = est.predict(fresh, return_range=0.9)
+    assert np.array_equal(decided, est.predict(fresh))
+    assert (-1 <= low).all() and (low <= decided).all() and (decided <= high).all() and (high <= 1).all()
+    assert 0.87 < ((low <= truth) & (truth <= high)).mean() < 0.93
+    far = est.predict(np.full((1, 3), 30.0), return_range=0.9)
+    assert (far[2] - far[1]).mean() > (high - low).mean()
+    # Ranges are part of the file, and the command's are the same numbers.
+    est.save(tmp_path / "m.argwhy")
+    again = KernelInverseOptimizer.load(tmp_path / "m.argwhy").predict(fresh, return_range=0.9)
+    assert all(np.array_equal(a, b) for a, b in zip(again, (decided, low, high), strict=True))
+    np.savez(tmp_path / "f.npz", signals=fresh)
+    command("predict", tmp_path / "m.argwhy", tmp_path / "f.npz", "-o", tmp_path / "o.npz", "--range", "0.9")
+    out = np.load(tmp_path / "o.npz")
+    assert np.array_equal(out["decisions_low"], low) and np.array_equal(out["decisions_high"], high)
+    for wrong, told in [(1.5, "between 0 and 1"), (0.9999, "rows kept aside")]:
+        with pytest.raises(ValueError, match=told):
+            est.predict(fresh, return_range=wrong)
+    flat = KernelInverseOptimizer(bounds=(-1, 1), regularization=1e-3).fit(X, y[:, 0])
+    flat.judge(X, y[:, 0])
+    assert [part.shape for part in flat.predict(fresh, return_range=0.5)] == [(2000,)] * 3
+
+
+def test_rows_that_do_not_fit_are_found(tmp_path, command):
+    X, y = table(120)
+    y[17, 1] = -y[17, 1]
+    y[40, 0] = -np.sign(y[40, 0])
+    est = KernelInverseOptimizer(bounds=(-1, 1), regularization=1e-3).fit(X, y)
+    with pytest.raises(ValueError, match="judge"):
+        _ = est.misfits_
+    est.judge(X, y)
+    worst = est.misfits_
+    assert 40 in [misfit["row"] for misfit in worst[:2]] and len(worst) == 10
+    assert worst[0]["times_usual"] >= worst[1]["times_usual"] > 1
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    told = command("fit", tmp_path / "d.npz", "-o", tmp_path / "m.argwhy", "--json", "--bounds=-1,1", "-k", "1e-3")
+    theirs = json.loads(told.stdout)["misfits"]
+    assert theirs["by"] == "leave-one-out"
+    assert [misfit["row"] for misfit in theirs["rows"]] == [misfit["row"] for misfit in worst]
+
+
+def test_length_scales_of_signals_that_do_not_matter():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (240, 3))
+    y = np.clip(1.2 * np.sin(6 * X[:, 1]) + 0.05 * rng.normal(size=240), -1, 1)
+    settings = {"bounds": (-1, 1), "kernel": "rbf", "gamma": 1.0, "features": "raw", "trend": "none", "regularization": 1e-3}
+    est = KernelInverseOptimizerCV(**settings, length_scales="auto").fit(X, y)
+    scales = est.best_params_["length_scales"]
+    assert min(scales[0], scales[2]) > 2 * scales[1]
+    assert est.best_estimator_.get_params()["length_scales"] == scales
+    # Given numbers are not searched.
+    fixed = KernelInverseOptimizerCV(**settings, length_scales=scales).fit(X, y)
+    assert "length_scales" not in fixed.best_params_
+
+
 def test_fit_does_not_judge_by_itself():
     X, y = table()
     assert not hasattr(KernelInverseOptimizer(bounds=(-1, 1)).fit(X, y), "judged_")

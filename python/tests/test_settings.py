@@ -9,7 +9,7 @@ import pytest
 
 from argwhy import KernelInverseOptimizer, _argwhy
 
-OWN = {"verbose", "callback"}
+OWN = {"warm_start", "checkpoint", "checkpoint_every", "verbose", "callback"}
 WITH_DATA = {"constraints", "matrix", "matrix_eq", "weights"}
 
 
@@ -166,3 +166,23 @@ def test_none_is_a_setting_that_is_not_mentioned(task):
     signals, decisions = task
     est = KernelInverseOptimizer(bounds=(-1, 1), tol=None, kernel=None).fit(signals, decisions)
     assert np.array_equal(est.predict(signals), KernelInverseOptimizer(bounds=(-1, 1)).fit(signals, decisions).predict(signals))
+
+
+def test_a_preset_is_the_papers_settings_under_what_is_given() -> None:
+    preset = KernelInverseOptimizer.from_preset("walker2d-medium")
+    assert (preset.regularization, preset.bounds, preset.kernel) == (1e-5, (-1.0, 1.0), "rbf")
+    assert KernelInverseOptimizer.from_preset("walker2d-medium-v2").get_params() == preset.get_params()
+    mine = KernelInverseOptimizer.from_preset("hopper-expert", regularization=2.0, verbose=1)
+    assert (mine.regularization, mine.verbose, mine.bounds) == (2.0, 1, (-1.0, 1.0))
+
+
+def test_limits_that_are_given_replace_those_of_a_preset() -> None:
+    est = KernelInverseOptimizer.from_preset("hopper-expert", upper=[2, 3])
+    assert (est.bounds, est.lower, est.upper) == (None, (-1.0, -1.0), (2.0, 3.0))
+
+
+def test_an_unknown_preset_or_parameter_is_named() -> None:
+    with pytest.raises(ValueError, match="no preset `ant-expert`; there are `hopper-expert`"):
+        KernelInverseOptimizer.from_preset("ant-expert")
+    with pytest.raises(TypeError, match="speed"):
+        KernelInverseOptimizer.from_preset("hopper-expert", speed=3)

@@ -18,6 +18,15 @@ pub enum Error {
     /// A model file.
     #[error(transparent)]
     Model(#[from] argwhy_io::ModelFileError),
+    /// A checkpoint file.
+    #[error(transparent)]
+    Checkpoint(#[from] argwhy_io::CheckpointError),
+    /// A fit cannot start from where it was to.
+    #[error(fmt = marked)]
+    Start {
+        /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
     /// A row that is not there.
     #[error("row {row} was asked for, but the data has {n_rows} rows (0 to \
              {last})", last = n_rows.saturating_sub(1))]
@@ -53,15 +62,21 @@ pub enum Error {
         name: String,
     },
     /// Rows cannot be kept aside as asked for.
-    #[error(fmt = judging)]
+    #[error(fmt = marked)]
     Judging {
         /// What is wrong and what to do; options are marked for [`Spelling::text`].
         what: String,
     },
     /// Settings cannot be chosen.
-    #[error(fmt = judging)]
+    #[error(fmt = marked)]
     Tuning {
         /// What is wrong and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
+    /// A decision and a signal that cannot say what a unit of cost is worth.
+    #[error("cannot count in money: {what}")]
+    Numeraire {
+        /// What is wrong and what to do.
         what: String,
     },
     /// A model that keeps no situations to be explained over.
@@ -84,7 +99,7 @@ fn threads(n_threads: &usize, why: &str, f: &mut fmt::Formatter<'_>) -> fmt::Res
     write!(f, "cannot start {n_threads} threads ({why}); use a smaller {threads}")
 }
 
-fn judging(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn marked(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&Spelling::of(f).text(what))
 }
 

@@ -7,6 +7,7 @@
 
 mod baselines;
 mod division;
+mod misfits;
 mod scores;
 mod verdict;
 
@@ -23,6 +24,7 @@ use crate::machine::thread_pool;
 use crate::pipeline::{Fit, Pipeline, Progress};
 use crate::settings::{FitSettings, MemorySize};
 use argwhy_core::decision_set::{Infeasible, SampleSets, admit};
+use argwhy_core::familiarity::Familiarity;
 use argwhy_core::solver::Status;
 use argwhy_core::{Dataset, Model, Predictor};
 use baselines::Learned;
@@ -139,7 +141,14 @@ impl Pipeline {
             let own = baselines::learn(data, &again.rows, again.settings())?;
             let predictor = Predictor::new(&again.model)?;
             let infeasible = self.settings().infeasible;
-            self.with_threads(|| tally.take(data, (&predictor, &own), &aside, infeasible))?;
+            self.with_threads(|| {
+                let signals = tally.take(data, (&predictor, &own), &aside, infeasible)?;
+                tally.name(&aside);
+                if let Some(familiarity) = Familiarity::new(&again.model)? {
+                    tally.left(familiarity.left(signals.view())?);
+                }
+                Ok(())
+            })?;
         }
         if tally.is_empty() {
             return none("there was no time left for it");
@@ -210,16 +219,17 @@ pub(crate) fn without(rows: &[usize], aside: &[usize]) -> Vec<usize> {
 }
 
 impl Tally {
-    /// Adds the rows `aside`, which neither model nor baselines have seen.
+    /// Adds the rows `aside`, which neither model nor baselines have seen; gives their signals.
     fn take(
         &mut self,
         data: &Dataset,
         (predictor, baselines): (&Predictor, &Learned),
         aside: &[usize],
         infeasible: Infeasible,
-    ) -> Result<(), Error> {
+    ) -> Result<Array2<f64>, Error> {
         let (signals, sets) = self.take_model(data, predictor, aside, infeasible)?;
-        self.baselines(baselines, signals.view(), &sets)
+        self.baselines(baselines, signals.view(), &sets)?;
+        Ok(signals)
     }
 
     /// Adds the rows `aside`, which the model has not seen; gives their signals and sets.

@@ -55,6 +55,7 @@
 //! into arrays; [`load_model`] and [`Fit::save`] keep models. The mathematics is in
 //! [`argwhy_core`], layer by layer.
 
+pub mod checkpoint;
 pub mod device;
 pub mod error;
 pub mod explain;
@@ -67,11 +68,13 @@ pub mod reading;
 pub mod settings;
 pub mod sources;
 pub mod tuning;
+pub mod update;
 
-pub use argwhy_core::familiarity;
 pub use argwhy_core::kernel::CustomKernel;
 pub use argwhy_core::{self as core, Backend, Dataset, DecisionSet, Kernel, Model, Predictor};
+pub use argwhy_core::{familiarity, ranges};
 pub use argwhy_io::{self as io, StoredModel, load, load_model};
+pub use checkpoint::{Checkpoints, Start};
 pub use error::Error;
 pub use judging::{Judgement, Judging, Verdict};
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
@@ -79,3 +82,4 @@ pub use plan::Plan;
 pub use reading::load_for_fit;
 pub use settings::FitSettings;
 pub use sources::DataSources;
+pub use update::{Changes, Updated};

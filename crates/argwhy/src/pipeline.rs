@@ -1,5 +1,11 @@
 //! The whole way, wired once: data → features → operator → problem → solver → model.
 
+mod following;
+mod plain;
+
+pub use following::{Progress, Silent};
+
+use crate::checkpoint::{Checkpoints, Start, fingerprint};
 use crate::device;
 use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
@@ -10,17 +16,17 @@ use crate::sources::{DataSources, to_stored};
 use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::familiarity;
-use argwhy_core::features::{Design, FeatureMap};
+use argwhy_core::features::FeatureMap;
 use argwhy_core::model::Parts;
 use argwhy_core::operator::accuracy_for;
 use argwhy_core::problem::Problem;
-use argwhy_core::solver::{
-    Iteration, NewtonSettings, Observer, Outcome, SsoSettings, path, primal, sso, theta,
-};
+use argwhy_core::solver::{NewtonSettings, Outcome, SsoSettings, path, sso, theta};
 use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
+use argwhy_io::{Kept, save_model_with};
+use following::Forward;
 use ndarray::{Axis, s};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +37,11 @@ pub struct Pipeline {
     settings: FitSettings,
     /// In place of the one that the settings choose.
     backend: Option<Arc<dyn Backend>>,
+    /// In place of zeros.
+    start: Option<Start>,
+    /// In place of those that the data would give.
+    features: Option<FeatureMap>,
+    checkpoints: Option<Checkpoints>,
 }
 
 /// A fitted model and how it came about.
@@ -52,22 +63,6 @@ pub struct Fit {
     settings: FitSettings,
 }
 
-/// Follows a fit: the plan first, then the solver.
-pub trait Progress: Observer {
-    /// What the fit will take, before it starts.
-    fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
-
-    /// Something to know about the fit, before the plan. Settings in it are marked, `{bounds}`:
-    /// print it as [`Worded`].
-    fn on_note(&mut self, _note: &str) {}
-}
-
-/// Follows nothing.
-pub struct Silent;
-
-impl Observer for Silent {}
-impl Progress for Silent {}
-
 /// Rows a plan's time estimate is measured on.
 const PROBE: usize = 960;
 
@@ -75,7 +70,7 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings, backend: None })
+        Ok(Self { settings, backend: None, start: None, features: None, checkpoints: None })
     }
 
     /// The same with kernel values on a machine of one's own, whatever the settings say.
@@ -85,7 +80,28 @@ impl Pipeline {
         self
     }
 
-    /// The same by other settings.
+    /// The same from what another fit reached.
+    #[must_use]
+    pub fn starting_from(mut self, start: Start) -> Self {
+        self.start = Some(start);
+        self
+    }
+
+    /// The same with features whose statistics come from elsewhere, such as another model.
+    #[must_use]
+    pub fn with_features(mut self, features: FeatureMap) -> Self {
+        self.features = Some(features);
+        self
+    }
+
+    /// The same, keeping what it reaches.
+    #[must_use]
+    pub fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Self {
+        self.checkpoints = Some(checkpoints);
+        self
+    }
+
+    /// The same by other settings, for fits beside the one that was asked for.
     pub(crate) fn with_settings(&self, settings: FitSettings) -> Result<Self, Error> {
         Ok(Self { backend: self.backend.clone(), ..Self::new(settings)? })
     }
@@ -213,6 +229,16 @@ impl Pipeline {
         thread_pool(self.settings.threads)?.install(work)
     }
 
+    /// The problem of the listed rows, and those of them that count.
+    pub(crate) fn problem(
+        &self,
+        data: &Dataset,
+        ranges: &[Range<usize>],
+    ) -> Result<(Problem, Vec<usize>), Error> {
+        let task = self.task(data, ranges)?;
+        Ok((task.problem, task.rows))
+    }
+
     /// What there is to fit, checked: rows, their sets and decisions, and how large it all is.
     fn task(&self, data: &Dataset, ranges: &[Range<usize>]) -> Result<Task, Error> {
         let settings = &self.settings;
@@ -265,11 +291,22 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
+        let fingerprint = if self.start.is_some() || self.checkpoints.is_some() {
+            fingerprint(data, &rows)
+        } else {
+            String::new()
+        };
+        let from = self.start.as_ref().map(|start| start.state(data, &rows, &fingerprint));
+        let from = from.transpose()?;
+        let from = from.as_ref();
         let (backend, mut plan) = self.planned(sizes, progress)?;
         let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
-        let features =
-            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
+        let own = || {
+            let (signals, weights) = (data.signals(), data.weights());
+            FeatureMap::fit_weighted(settings.feature_settings(), signals, weights)
+        };
+        let features = self.features.clone().map_or_else(own, Ok)?;
         let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
@@ -291,7 +328,8 @@ impl Pipeline {
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
         let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
         let own = NewtonSettings { max_rank: Some(chosen.max_rank), ..settings.newton() };
-        let mut observer = Forward(progress);
+        let keep = self.checkpoints.as_ref();
+        let mut observer = Forward { progress, keep, rows: fingerprint, seen: None };
         let mut finish = |problem: &Problem, mut outcome: Outcome| {
             outcome.seconds = start.elapsed().as_secs_f64();
             let parts = Parts {
@@ -315,16 +353,24 @@ impl Pipeline {
         };
         let seed = settings.seed;
         match (settings.solver, settings.theta) {
-            (SolverKind::Newton, ThetaChoice::Identity) => {
-                path::solve(problem, operator, regularizations, &own, seed, &mut observer, finish)
-            }
+            (SolverKind::Newton, ThetaChoice::Identity) => path::solve(
+                problem,
+                operator,
+                regularizations,
+                &own,
+                seed,
+                from,
+                &mut observer,
+                finish,
+            ),
             (SolverKind::Newton, ThetaChoice::Learn) => {
-                let outcome = theta::solve(&problem, operator, &own, seed, &mut observer)?;
+                let outcome =
+                    theta::solve_from(&problem, operator, &own, seed, from, &mut observer)?;
                 finish(&problem, outcome)
             }
             (SolverKind::Sso, _) => {
                 let own = SsoSettings { max_rank: chosen.block_rank(sizes), ..settings.sso() };
-                let outcome = sso::solve(&problem, operator, &own, seed, &mut observer)?;
+                let outcome = sso::solve_from(&problem, operator, &own, seed, from, &mut observer)?;
                 finish(&problem, outcome)
             }
         }
@@ -380,55 +426,6 @@ fn sources_of(constrained: bool) -> DataSources {
     DataSources { constraints: constrained, ..DataSources::default() }
 }
 
-impl Pipeline {
-    /// Weights of features instead of coefficients of samples. Features are computed as they are
-    /// needed; signals stay where they are.
-    fn fit_plain(
-        &self,
-        data: &Dataset,
-        task: Task,
-        start: Instant,
-        progress: &mut (dyn Progress + Send),
-    ) -> Result<Fit, Error> {
-        let settings = &self.settings;
-        let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let plan = Plan::primal(settings, sizes)?;
-        check_machine(&plan)?;
-        let features =
-            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
-        let kernel = settings.kernel_for(features.n_features())?;
-        notes::tell(settings, constrained, &outside, progress);
-        notes::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
-        progress.on_plan(&plan, &outside);
-        let seen = familiarity::ranges_alone(data.signals(), &rows);
-        let design = Design::new(&features, data.signals())?
-            .with_rows(&rows)
-            .with_intercept(settings.intercept);
-        let own = settings.primal_solver();
-        let mut outcome = primal::solve(&problem, &design, &own, &mut Forward(progress))?;
-        outcome.seconds = start.elapsed().as_secs_f64();
-        let (signals, names) = (data.signals(), data.names().clone());
-        let parts = Parts { features, kernel, set, constrained, signals, rows: &[], names };
-        let mut model = Model::from_outcome(&problem, &outcome, parts);
-        model.record.peak_memory_bytes = peak_memory_bytes();
-        model.seen = Some(seen);
-        let (sources, settings) = (sources_of(constrained), settings.clone());
-        Ok(Fit { model, outcome, plan, outside, rows, sources, settings })
-    }
-}
-
-/// The solver's side of a [`Progress`].
-struct Forward<'a>(&'a mut (dyn Progress + Send));
-
-impl Observer for Forward<'_> {
-    fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
-        self.0.on_iteration(iteration)
-    }
-    fn poll(&mut self) -> ControlFlow<()> {
-        self.0.poll()
-    }
-}
-
 impl Fit {
     /// Writes the model with its settings, whole or not at all. Fails for kernels of one's own.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
@@ -437,6 +434,18 @@ impl Fit {
         }
         let stored = to_stored(&self.settings, &self.sources)?;
         Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
+    }
+
+    /// The same with the rows of `data` that it learned from, for
+    /// [`Pipeline::update`](crate::Pipeline::update).
+    pub fn save_with_data(&self, path: impl AsRef<Path>, data: &Dataset) -> Result<(), Error> {
+        if let Some(kernel) = self.model.kernel().custom_part() {
+            return Err(Error::CustomKernel { name: kernel.name().to_owned() });
+        }
+        let stored = to_stored(&self.settings, &self.sources)?;
+        let rows = self.rows.iter().map(|&row| row as u64).collect();
+        let kept = Kept { data: data.select(&self.rows), rows };
+        Ok(save_model_with(path.as_ref(), &self.model, &stored, Some(&kept))?)
     }
 
     /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names

@@ -6,12 +6,14 @@
 //! setting added here is a setting of all three.
 
 mod kernel;
+mod presets;
 mod table;
 mod values;
 
 pub use kernel::{
     DEFAULT_DEGREE, DEFAULT_OFFSET, KernelChoice, KernelExpression, KernelKind, Parameters,
 };
+pub use presets::Preset;
 pub use table::{LeftOut, Table, TableError, Value, merge, read_table, value_of};
 pub use values::{Block, DeviceChoice, Gamma, MemorySize, Numbers};
 

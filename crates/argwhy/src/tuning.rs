@@ -3,11 +3,14 @@
 //! Enters: data, a [`Space`] of settings and how rows are kept aside. Leaves: [`Tuned`], every
 //! [`Trial`] and the best. Rounds: first every candidate on a few hundred rows, whole paths of
 //! regularizations from one factorisation; the better ones on more rows; the best few on all, with
-//! regularizations in between. What no tuning would do is tried to the end beside them.
+//! regularizations in between; then length scales of single signals around the best. What no tuning
+//! would do is tried to the end beside them.
 
+mod scales;
 mod space;
 mod trial;
 
+pub use scales::asked_for as scales_asked_for;
 pub use space::{Candidate, Space};
 pub use trial::{Judge, Trial};
 
@@ -86,7 +89,9 @@ pub fn tune(
 ) -> Result<Tuned, Error> {
     let parts = tuning.division.parts(rows, tuning.n_parts, tuning.seed)?;
     let end = tuning.budget.map(|budget| Instant::now() + budget);
-    let mut search = Search { data, rows, space, tuning, parts, known, end, watch, trials: vec![] };
+    let (candidates, trials) = (space.candidates.clone(), Vec::new());
+    let mut search =
+        Search { data, rows, space, candidates, tuning, parts, known, end, watch, trials };
     let finished = search.run();
     let trials = search.trials;
     let best = trials.iter().filter(|trial| trial.score(tuning.judge).is_finite());
@@ -110,6 +115,8 @@ struct Search<'a> {
     data: &'a Dataset,
     rows: &'a [usize],
     space: &'a Space,
+    /// Those of the space, and those that grew out of them.
+    candidates: Vec<Candidate>,
     tuning: &'a Tuning,
     parts: Vec<Vec<usize>>,
     known: &'a [Trial],
@@ -140,7 +147,8 @@ impl Search<'_> {
             }
             entries = self.survivors(round, most, round + 1 == early.len());
         }
-        self.round(early.len(), available, self.parts.len(), &entries)
+        let last = early.len();
+        self.round(last, available, self.parts.len(), &entries) && self.scales(last, available)
     }
 
     /// Tries every entry; false where time or patience ended first.
@@ -218,7 +226,7 @@ impl Search<'_> {
         (n_rows, n_parts): (usize, usize),
     ) -> Option<Vec<Trial>> {
         let start = Instant::now();
-        let Candidate { chosen, settings } = &self.space.candidates[candidate];
+        let Candidate { chosen, settings } = &self.candidates[candidate];
         let trial = |k: &f64| Trial::new(chosen, *k, (candidate, round), n_rows);
         let trials: Vec<Trial> = regularizations.iter().map(trial).collect();
         let failed = |why: &str| {

@@ -5,6 +5,8 @@
 
 mod backend;
 mod explain;
+mod explain_experts;
 mod familiarity;
 mod kernels;
 mod properties;
+mod ranges;

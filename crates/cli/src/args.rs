@@ -4,11 +4,14 @@
 use crate::flags::SettingFlags;
 use argwhy::io::RowRanges;
 use argwhy::judging::HOLDOUT;
-use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers};
+use argwhy::settings::{Block, DeviceChoice, MemorySize, Numbers, Preset};
 use argwhy::tuning::{Judge, N_PARTS};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -28,6 +31,8 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Choose the settings of a fit by rows kept aside
     Tune(Box<TuneArgs>),
+    /// Let a model learn from more rows, or forget some, without starting from nothing
+    Update(Box<UpdateArgs>),
     /// Decide on new signals
     Predict(PredictArgs),
     /// Compare a model's decisions with an expert's
@@ -73,12 +78,43 @@ pub struct FitArgs {
     /// Options from a TOML file, by the same names; the command line wins
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
+    /// Start from the settings of one of the paper's experiments, limits of ±1 included; the
+    /// config file and the command line win. The rows it drew from D4RL's file are for --rows
+    #[arg(long, value_name = "NAME", value_parser = PresetParser)]
+    pub preset: Option<Preset>,
     #[command(flatten)]
     pub source: SourceOptions,
     #[command(flatten)]
     pub settings: SettingFlags,
     #[command(flatten)]
     pub outputs: OutputOptions,
+}
+
+/// Reads the name of a preset; help and completions list them all, with what they say.
+#[derive(Clone)]
+struct PresetParser;
+
+impl TypedValueParser for PresetParser {
+    type Value = Preset;
+
+    fn parse_ref(
+        &self,
+        _: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Preset, clap::Error> {
+        let refused = |why: String| clap::Error::raw(ErrorKind::InvalidValue, why + "\n");
+        Preset::named(&value.to_string_lossy()).map_err(|error| refused(error.to_string()))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let described = |preset: Preset| {
+            let Preset { rows, regularization, block, .. } = preset;
+            let help = format!("k {regularization:e}, block {block}; rows {rows}");
+            PossibleValue::new(preset.name).help(help)
+        };
+        Some(Box::new(Preset::ALL.into_iter().map(described)))
+    }
 }
 
 #[derive(Args)]
@@ -148,8 +184,23 @@ impl From<JudgeBy> for Judge {
 }
 
 /// A length of time as people write it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Span(pub Duration);
+
+impl From<Span> for String {
+    fn from(span: Span) -> Self {
+        format!("{}s", span.0.as_secs_f64())
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
 
 impl FromStr for Span {
     type Err = String;
@@ -253,6 +304,7 @@ pub enum RowOrder {
 /// What `fit` leaves behind; on the command line or in a config file.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct OutputOptions {
     /// Fit a model for each of these instead of one for -k, each starting from the one before:
     /// quickest from large to small. The models are named after MODEL, with the regularization
@@ -272,6 +324,33 @@ pub struct OutputOptions {
     /// beside three baselines. 0 for no verdict. The model that is saved learns from all rows
     #[arg(long, value_name = "SHARE", help_heading = "Output", help = holdout_help())]
     pub holdout: Option<f64>,
+    /// Keep what is reached in this file, written whole at the first step after each
+    /// --checkpoint-every. Ctrl-C and SIGTERM write it too, beside MODEL where no file is given,
+    /// when there is no time to certify it
+    #[arg(long, value_name = "FILE", conflicts_with = "path", help_heading = "Going on")]
+    #[serde(with = "path_text")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often the checkpoint is written [default: 60s]
+    #[arg(long, value_name = "60s", requires = "checkpoint", help_heading = "Going on")]
+    pub checkpoint_every: Option<Span>,
+    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their size
+    #[arg(long, conflicts_with = "path", help_heading = "Going on")]
+    pub keep_data: bool,
+    /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and
+    /// settings may differ
+    #[arg(long, value_name = "FILE", conflicts_with = "path", help_heading = "Going on")]
+    #[serde(with = "path_text")]
+    pub resume: Option<PathBuf>,
+    /// Start from the coefficients of a model of the same rows, with other settings or further rows
+    /// behind them; the optimum does not depend on it, the time does
+    #[arg(
+        long,
+        value_name = "MODEL",
+        conflicts_with_all = ["path", "resume"],
+        help_heading = "Going on"
+    )]
+    #[serde(with = "path_text")]
+    pub from: Option<PathBuf>,
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -381,6 +460,12 @@ pub struct PredictArgs {
     /// answer). Rows below 1 are told on stderr in any case, except with --jsonl
     #[arg(long)]
     pub familiarity: bool,
+    /// Also write where the expert's own decision would lie with this probability, such as 0.9, each
+    /// dimension for itself: by the errors on rows that `fit` kept aside, wider where a situation is
+    /// unfamiliar, cut to the limits (csv: columns NAME_low and NAME_high; npz: arrays decisions_low
+    /// and decisions_high; with --jsonl "low" and "high" of each answer)
+    #[arg(long, value_name = "P")]
+    pub range: Option<f64>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":
     /// [[..]], "W": [..], "M_eq", "W_eq", "lower", "upper", where null means no limit
     #[arg(long, conflicts_with_all = ["signals", "decisions", "threads", "device"])]
@@ -407,6 +492,63 @@ pub struct EvaluateArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  argwhy fit days.csv --bounds 0,40 --keep-data -o monday.argwhy
+  argwhy update monday.argwhy tuesday.csv -o tuesday.argwhy
+  argwhy update monday.argwhy tuesday.csv --old days.csv -o tuesday.argwhy
+  argwhy update tuesday.argwhy --drop 17:18,100:200 -o cleaned.argwhy
+
+The old rows come from the model (`fit --keep-data`) or from --old. The model is fitted anew to all
+rows that are left, by the settings it was fitted with, from its own coefficients, and certified
+like any other: the same optimum as a fit from nothing, sooner. Features keep the means and widths
+of the first fit; where new rows have drifted away from them you are told.
+
+Exit status: 0 solved, 1 stopped short of the tolerance (the model reached is saved), 2 error.")]
+pub struct UpdateArgs {
+    /// A model written by `fit` or `update`
+    pub model: PathBuf,
+    /// Rows to add: signals with the expert's decisions
+    #[arg(required_unless_present = "drop")]
+    pub data: Option<PathBuf>,
+    /// Where to write the new model
+    #[arg(short, long, value_name = "MODEL2")]
+    pub output: PathBuf,
+    /// The data that the model was fitted to, where the model does not keep it
+    #[arg(long, value_name = "DATA")]
+    pub old: Option<PathBuf>,
+    /// Its rows that the model was fitted to; all if not given
+    #[arg(long, value_name = "0:5000", requires = "old")]
+    pub old_rows: Option<RowRanges>,
+    /// Old rows to forget, by the numbers they had, half-open
+    #[arg(long, value_name = "17:18,100:200")]
+    pub drop: Option<RowRanges>,
+    #[command(flatten)]
+    pub rows: DataOptions,
+    /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not
+    /// given
+    #[arg(long, value_name = "KEY")]
+    pub decisions: Option<String>,
+    #[command(flatten)]
+    pub sets: SetOptions,
+    /// Keep all rows in the new model, as one does that kept them before
+    #[arg(long)]
+    pub keep_data: bool,
+    /// Share of the rows that is kept aside to judge a second, looser fit on; 0 for no verdict
+    #[arg(long, value_name = "SHARE", help = holdout_help())]
+    pub holdout: Option<f64>,
+    /// Write every step as a line of JSON
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub trace: Option<PathBuf>,
+    /// Print one JSON object with the result on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 #[derive(Args)]
@@ -451,6 +593,10 @@ pub struct ExplainArgs {
     /// its range if not given
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub by: Option<f64>,
+    /// Count prices and costs in money too: a decision and the signal that says what a unit of it
+    /// costs, such as power=price_eur_mwh
+    #[arg(long, value_name = "DECISION=SIGNAL")]
+    pub numeraire: Option<Numeraire>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -482,9 +628,35 @@ pub struct ExploreArgs {
     pub decisions: Option<String>,
     #[command(flatten)]
     pub sets: SetOptions,
+    /// Count prices and costs in money too: a decision and the signal that says what a unit of it
+    /// costs, such as power=price_eur_mwh
+    #[arg(long, value_name = "DECISION=SIGNAL")]
+    pub numeraire: Option<Numeraire>,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// A decision whose unit costs what a signal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numeraire {
+    /// The decision's name.
+    pub decision: String,
+    /// The signal's name.
+    pub signal: String,
+}
+
+impl FromStr for Numeraire {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((decision, signal)) if !decision.is_empty() && !signal.is_empty() => {
+                Ok(Self { decision: decision.to_owned(), signal: signal.to_owned() })
+            }
+            _ => Err("write a decision and its price, such as power=price_eur_mwh".to_owned()),
+        }
+    }
 }
 
 #[derive(Args)]

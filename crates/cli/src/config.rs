@@ -5,7 +5,8 @@ use crate::commands::names::limit_columns;
 use crate::error::CliError;
 use argwhy::core::wording::Spelling;
 use argwhy::io::DataRequest;
-use argwhy::settings::{SolverKind, Table, TableError, Value, merge, read_table};
+use argwhy::settings::{Preset, SolverKind, Table, TableError, Value, merge, read_table};
+use argwhy::tuning::scales_asked_for;
 use argwhy::{DataSources, FitSettings};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -42,12 +43,32 @@ impl Options {
 
 /// Options of the config file, overridden by those of the command line, checked.
 pub fn options(args: &FitArgs) -> Result<Options, CliError> {
-    let line = line(args)?;
-    let file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
-    let options = merged(&line, file)?;
+    let mut line = line(args)?;
+    let mut file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    let auto = scales_asked_for(&mut line) | scales_asked_for(&mut file);
+    let mut options = merged(&line, over_preset(args.preset, &line, file))?;
+    if auto && !options.given.contains_key("length-scales") {
+        if !options.outputs.tune {
+            return Err(CliError::Usage(
+                "--length-scales auto is a search: add --tune, or see `argwhy tune`".to_owned(),
+            ));
+        }
+        options.given.insert("length-scales".to_owned(), Value::from("auto"));
+    }
     check_solver(&line, &options.settings)?;
     options.settings.validate()?;
     Ok(options)
+}
+
+/// The config file on top of the preset, where one is named.
+fn over_preset(preset: Option<Preset>, line: &Table, file: Table) -> Table {
+    let Some(preset) = preset else { return file };
+    let mut table = preset.table();
+    // A path is several regularizations in place of the one.
+    if line.contains_key("path") || file.contains_key("path") {
+        table.remove("regularization");
+    }
+    merge(table, &file).0
 }
 
 /// Everything `tune` was told.
@@ -65,8 +86,12 @@ pub fn for_tuning(args: &TuneArgs) -> Result<ToldToTune, CliError> {
     let mut file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
     let outputs = Names::all()?.outputs;
     file.retain(|name, _| !outputs.iter().any(|output| output == name));
+    let auto = scales_asked_for(&mut line) | scales_asked_for(&mut file);
     let (said, _) = merge(file.clone(), &line);
-    let options = merged(&line, file)?;
+    let mut options = merged(&line, file)?;
+    if auto && !options.given.contains_key("length-scales") {
+        options.given.insert("length-scales".to_owned(), Value::from("auto"));
+    }
     check_solver(&line, &options.settings)?;
     options.settings.validate()?;
     Ok(ToldToTune { options, said })
@@ -257,172 +282,4 @@ fn check_solver(line: &Table, settings: &FitSettings) -> Result<(), CliError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::{Cli, Command};
-    use clap::Parser;
-
-    fn args(more: &[String]) -> FitArgs {
-        let fixed = ["argwhy", "fit", "d.csv", "-o", "m"].map(ToOwned::to_owned);
-        match Cli::try_parse_from(fixed.iter().chain(more)).unwrap().command {
-            Command::Fit(args) => *args,
-            _ => unreachable!(),
-        }
-    }
-
-    fn told(words: &str, file: &str) -> Options {
-        let words: Vec<String> = words.split_whitespace().map(ToOwned::to_owned).collect();
-        merged(&line(&args(&words)).unwrap(), file.parse().unwrap()).unwrap()
-    }
-
-    /// Values that might do for a setting: what it says it takes where it refuses nonsense, and
-    /// numbers.
-    fn candidates(name: &str) -> Vec<String> {
-        let nonsense = FitSettings::check(name, &Value::from("nonsense"));
-        let told = nonsense.err().map(|error| error.to_string()).unwrap_or_default();
-        let listed = told.split('`').skip(1).step_by(2).map(ToOwned::to_owned);
-        let numbers = ["3", "0.25", "0.5,2", "512MiB", "rbf + linear"].map(ToOwned::to_owned);
-        listed.chain(numbers).collect()
-    }
-
-    /// Issue 13: a setting that was forgotten in one of the lists dropped the config file's value.
-    #[test]
-    fn every_setting_reaches_the_fit_from_the_command_line_and_from_the_config_file() {
-        let default = FitSettings::default();
-        for name in FitSettings::names() {
-            let single = |value: Value| {
-                let mut table = Table::new();
-                table.insert(name.clone(), value);
-                FitSettings::from_table(&table).ok().filter(|settings| *settings != default)
-            };
-            if FitSettings::is_switch(&name) {
-                let expected = single(Value::Boolean(true)).unwrap();
-                let by_flag = told(&format!("--{name}"), "");
-                let by_file = told("", &format!("{name} = true"));
-                assert_eq!(
-                    (&by_flag.settings, &by_file.settings),
-                    (&expected, &expected),
-                    "{name}"
-                );
-                continue;
-            }
-            let tried = candidates(&name);
-            let found = tried
-                .iter()
-                .find_map(|text| Some((text, single(argwhy::settings::value_of(text))?)));
-            let (text, expected) = found.unwrap_or_else(|| panic!("{name}: {tried:?}"));
-            let flag = format!("--{name}={text}");
-            let by_flag = merged(&line(&args(&[flag])).unwrap(), Table::new()).unwrap();
-            assert_eq!(by_flag.settings, expected, "--{name}");
-            let mut file = Table::new();
-            file.insert(name.clone(), argwhy::settings::value_of(text));
-            let by_file = merged(&Table::new(), file.clone()).unwrap();
-            assert_eq!(by_file.settings, expected, "{name} =");
-            // Whatever else the command line says, the file's word stays.
-            let beside = merged(&line(&args(&["--json".to_owned()])).unwrap(), file).unwrap();
-            assert_eq!((beside.settings, beside.outputs.json), (expected, true), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_other_option_can_stand_in_the_config_file() {
-        let words = "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m \
-                     --matrix-eq=e --groups=g --order=time --holdout=0.2 \
-                     --path=1,2 --json --trace=t --report=r --quiet";
-        let by_flag = told(words, "");
-        let text: String =
-            line(&args(&words.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()))
-                .unwrap()
-                .to_string();
-        let by_file = told("", &text);
-        assert_eq!((&by_flag.source, &by_flag.outputs), (&by_file.source, &by_file.outputs));
-        let names = Names::all().unwrap();
-        let said: Table = text.parse().unwrap();
-        // Settings are chosen for one regularization or fitted for several.
-        assert_eq!(said.len() + 1, names.source.len() + names.outputs.len());
-        assert!(told("--tune", "").outputs.tune && told("", "tune = true").outputs.tune);
-    }
-
-    #[test]
-    fn the_command_line_wins() {
-        let both = told("--tol=1e-9 --upper=3", "tol = 1e-3\nseed = 7\nlower = [-1]\njson = true");
-        assert_eq!((both.settings.tol, both.settings.seed, both.outputs.json), (1e-9, 7, true));
-        assert_eq!(both.settings.lower.unwrap().0, [-1.0]);
-        assert_eq!(both.settings.upper.unwrap().0, [3.0]);
-        assert!(both.notes.is_empty());
-    }
-
-    #[test]
-    fn what_the_command_line_makes_meaningless_is_told() {
-        let kernel = told("--kernel=rbf", "kernel = \"polynomial\"\ndegree = 2");
-        assert_eq!(kernel.settings.degree, None);
-        assert_eq!(kernel.notes.len(), 1, "{:?}", kernel.notes);
-        assert!(kernel.notes[0].contains("degree") && kernel.notes[0].contains("--kernel"));
-        let path = told("-k=1", "path = [1, 2]");
-        assert!(path.outputs.path.is_none() && path.notes[0].contains("path"), "{:?}", path.notes);
-        let one = told("--path=1,2", "regularization = 3");
-        assert_eq!(one.settings.regularization, FitSettings::default().regularization);
-        assert!(one.notes[0].contains("regularization"));
-    }
-
-    #[test]
-    fn constraints_add_up_with_those_of_the_file() {
-        let text = "constraints = true\nmatrix = \"m.csv\"\nmatrix-eq = \"e.csv\"\nweights = \"w\"";
-        let sources = told("--matrix=mine.csv", text).sources();
-        let word = |text: &str| Some(text.to_owned());
-        let expected = DataSources {
-            constraints: true,
-            matrix: word("mine.csv"),
-            matrix_eq: word("e.csv"),
-            weights: word("w"),
-        };
-        assert_eq!(sources, expected);
-    }
-
-    /// Every setting can be said in a config file under the name it is stored with.
-    #[test]
-    fn a_stored_setting_is_a_config_file() {
-        let stored = FitSettings {
-            bounds: Some("-1,1".parse().unwrap()),
-            time_limit: Some(9.0),
-            kernel: "rbf + 0.5*polynomial(offset=0)".parse().unwrap(),
-            degree: Some(2),
-            length_scales: Some("1,2.5".parse().unwrap()),
-            threads: Some(2),
-            ..FitSettings::default()
-        };
-        let plain = FitSettings {
-            kernel: "linear".parse().unwrap(),
-            intercept: true,
-            primal: true,
-            ..FitSettings::default()
-        };
-        for stored in [stored, plain] {
-            let text = toml::to_string(&stored).unwrap();
-            assert_eq!(told("", &text).settings, stored);
-        }
-    }
-
-    /// `--path` once had a section of the help to itself.
-    #[test]
-    fn the_help_has_the_sections_of_the_book_and_no_other() {
-        let mut command = <Cli as clap::CommandFactory>::command();
-        let fit = command.find_subcommand_mut("fit").unwrap();
-        let help = fit.render_long_help().to_string();
-        let sections: Vec<&str> =
-            help.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
-        let expected = [
-            "Arguments:",
-            "Options:",
-            "Data:",
-            "Features and kernel:",
-            "Decisions:",
-            "Problem and solver:",
-            "SSO:",
-            "Machine:",
-            "Output:",
-            "Examples:",
-        ];
-        assert_eq!(sections, expected);
-    }
-}
+mod tests;

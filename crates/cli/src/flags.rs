@@ -5,6 +5,7 @@ use crate::commands::names::limit_columns;
 use argwhy::FitSettings;
 use argwhy::core::Kernel;
 use argwhy::settings::{MemorySize, Table, Value, value_of};
+use argwhy::tuning::scales_asked_for;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
@@ -54,7 +55,7 @@ const FEATURES: [Flag; 11] = [
         "length-scales",
         "A,B,C",
         "What each feature is divided by before the kernel sees it, one number a feature; nothing \
-         if not given",
+         if not given. For tune: auto looks for one a signal (raw features)",
     ),
     flag(
         "trend",
@@ -197,7 +198,11 @@ impl Flag {
                 if ["lower", "upper"].contains(&name) && limit_columns(text).is_some() {
                     return Ok(Value::from(text));
                 }
-                FitSettings::check(name, &value).map_err(|error| error.to_string())?;
+                // What tune looks for is no setting of a fit.
+                let mut searched = Table::from_iter([(name.to_owned(), value.clone())]);
+                if !scales_asked_for(&mut searched) {
+                    FitSettings::check(name, &value).map_err(|error| error.to_string())?;
+                }
                 Ok(value)
             },
         ));

@@ -9,6 +9,7 @@ mod findings;
 mod flags;
 mod interrupt;
 mod judged;
+mod misfits;
 mod pages;
 mod prices;
 mod progress;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),
         Command::Tune(args) => commands::tune::run(&args),
+        Command::Update(args) => commands::update::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

@@ -21,6 +21,7 @@ pub struct Follow {
     bar: Option<ProgressBar>,
     trace: Option<Trace>,
     notes: Vec<String>,
+    planned: bool,
     /// Every step, for the report.
     pub history: Vec<Iteration>,
 }
@@ -61,12 +62,18 @@ impl Follow {
     /// Makes sure of the trace, if one is wanted, before any work is done.
     pub fn new(quiet: bool, trace: Option<&Path>) -> Result<Self, CliError> {
         let trace = trace.map(Trace::new).transpose()?;
-        Ok(Self { quiet, bar: None, trace, notes: Vec::new(), history: Vec::new() })
+        Ok(Self { quiet, bar: None, trace, notes: Vec::new(), planned: false, history: Vec::new() })
     }
 
-    /// Something to say once the fit is known to start.
+    /// Something to say once the fit is known to start, or now that it has.
     pub fn note(&mut self, text: &str) {
-        self.notes.push(text.to_owned());
+        if !self.planned {
+            self.notes.push(text.to_owned());
+        } else if let Some(bar) = self.bar.as_ref().filter(|_| !self.quiet) {
+            bar.suspend(|| say(false, format_args!("note: {text}")));
+        } else {
+            say(self.quiet, format_args!("note: {text}"));
+        }
     }
 
     /// Takes the line away and reports a trace that broke off.
@@ -124,6 +131,7 @@ impl Progress for Follow {
         for note in &self.notes {
             say(self.quiet, format_args!("note: {note}"));
         }
+        self.planned = true;
         self.bar = moving_line(self.quiet, "preparing");
     }
 }

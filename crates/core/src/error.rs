@@ -157,6 +157,20 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// Data that is put behind other data has other limits.
+    #[error(
+        "`{what}` is not the same on both sides; old and new rows need limits of the same kinds"
+    )]
+    OneSided {
+        /// The part.
+        what: &'static str,
+    },
+    /// A state does not fit the problem that is to start from it.
+    #[error("{what}")]
+    Start {
+        /// What was seen.
+        what: String,
+    },
     /// A setting is out of its range.
     #[error(fmt = setting)]
     Setting {
@@ -226,6 +240,49 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// The model does not know how far it is from the expert on rows it has not seen.
+    #[error(fmt = no_ranges)]
+    NoRanges,
+    /// Too few rows were kept aside for a range of this probability.
+    #[error(fmt = few_for_range)]
+    FewForRange {
+        /// The probability.
+        level: f64,
+        /// Rows that were kept aside.
+        n_rows: usize,
+        /// The fewest that would do.
+        needed: usize,
+    },
+}
+
+fn no_ranges(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("the model has no ranges, which come from rows kept aside: ")?;
+    f.write_str(match Spelling::of(f) {
+        Spelling::Flags => {
+            "it was fitted with --holdout 0, with --path, by an earlier version, or had too few \
+             rows or too little time to be judged; fit it again with --holdout 0.1"
+        }
+        Spelling::Names => {
+            "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) first"
+        }
+    })
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn few_for_range(
+    level: &f64,
+    n_rows: &usize,
+    needed: &usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let holdout = Spelling::of(f).setting("holdout");
+    let most = *n_rows as f64 / (*n_rows + 1) as f64;
+    write!(
+        f,
+        "a range of {level} needs at least {needed} rows kept aside, and the model has {n_rows}; \
+         ask for {:.3} at most, or keep more aside with a larger {holdout}",
+        (most * 1000.0).floor() / 1000.0
+    )
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]

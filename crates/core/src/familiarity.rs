@@ -120,6 +120,8 @@ struct Span {
     /// Lower triangle, column by column.
     factor: Vec<f64>,
     noise: f64,
+    /// The mean of κ(s, s) over the pivots.
+    typical: f64,
 }
 
 impl Span {
@@ -135,7 +137,8 @@ impl Span {
             Ok::<(), Infallible>(())
         };
         let Ok(shift) = cholesky_shifted((&mut factor, n), noise(mean), MORE_NOISE, cholesky, fill);
-        shift.map(|noise| Self { kernel: kernel.clone(), pivots, factor, noise })
+        let typical = mean.max(f64::MIN_POSITIVE);
+        shift.map(|noise| Self { kernel: kernel.clone(), pivots, factor, noise, typical })
     }
 
     /// What is left of κ(z, z).
@@ -209,6 +212,33 @@ impl Familiarity {
         let features = self.map.transform(signals)?;
         let rows: Vec<Vec<f64>> = features.rows().into_iter().map(|row| row.to_vec()).collect();
         Ok(rows.par_iter().map(|row| self.percentile(self.span.left(row))).collect())
+    }
+
+    /// What the situations seen leave of each row, as a share of κ(s, s) of a typical one of them;
+    /// of a plain model how far its signals are outside their ranges, as a share of these, squared.
+    pub fn left(&self, signals: ArrayView2<'_, f64>) -> Result<Vec<f64>, Error> {
+        if signals.nrows() == 0 {
+            return Ok(Vec::new());
+        }
+        if self.seen.pivots.nrows() == 0 {
+            let beyond = |row: ArrayView1<'_, f64>| self.beyond(&row.to_vec()).powi(2);
+            return Ok(signals.rows().into_iter().map(beyond).collect());
+        }
+        let features = self.map.transform(signals)?;
+        let rows: Vec<Vec<f64>> = features.rows().into_iter().map(|row| row.to_vec()).collect();
+        Ok(rows.par_iter().map(|row| self.span.left(row) / self.span.typical).collect())
+    }
+
+    /// How far one row's signals are outside their ranges at most, in widths of these.
+    fn beyond(&self, signal: &[f64]) -> f64 {
+        let Seen { lowest, highest, .. } = &self.seen;
+        let of_one = |j: usize| {
+            let outside = (lowest[j] - signal[j]).max(signal[j] - highest[j]).max(0.0);
+            let width = highest[j] - lowest[j];
+            // What never changed has no width to compare with.
+            if width > 0.0 { outside / width } else { f64::from(u8::from(outside > 0.0)) }
+        };
+        (0..signal.len()).map(of_one).fold(0.0, f64::max)
     }
 
     fn percentile(&self, left: f64) -> f64 {

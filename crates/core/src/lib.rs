@@ -37,6 +37,8 @@ pub mod problem;
 
 pub mod solver;
 
+pub mod leave_one_out;
+
 pub mod model;
 
 pub mod predict;
@@ -44,6 +46,8 @@ pub mod predict;
 pub mod familiarity;
 
 pub mod pushes;
+
+pub mod ranges;
 
 pub mod backend;
 

@@ -55,7 +55,7 @@ fn solved(problem: &Problem, operator: &HostOperator) -> Vec<Outcome> {
         outcomes.push(outcome);
         Ok(())
     };
-    path::solve(problem.clone(), operator, &path, &settings, 0, &mut Ignore, last).unwrap();
+    path::solve(problem.clone(), operator, &path, &settings, 0, None, &mut Ignore, last).unwrap();
     outcomes
 }
 

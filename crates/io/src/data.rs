@@ -43,8 +43,8 @@ pub use matrix::SharedMatrix;
 pub use rows::RowRanges;
 pub use survey::Survey;
 pub use write::{
-    check_decisions_ending, check_prices_ending, check_regular, check_writable, write_decisions,
-    write_decisions_beside, write_onward, write_prices, write_whole,
+    Beside, check_decisions_ending, check_prices_ending, check_regular, check_writable,
+    write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
 };
 
 /// Which arrays of a file to load.

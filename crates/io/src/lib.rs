@@ -7,15 +7,22 @@
 //! panic, and never more memory than the request's [`Budget`].
 
 pub mod budget;
+pub mod checkpoint;
 pub mod data;
 pub mod error;
+pub mod kept;
 pub mod model;
 
 pub use budget::Budget;
+pub use checkpoint::{Checkpoint, CheckpointError, load_checkpoint, save_checkpoint};
 pub use data::{
-    DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
+    Beside, DataRequest, GroupKind, Groups, Loaded, RowRanges, SharedMatrix, Survey,
     check_decisions_ending, check_prices_ending, check_regular, check_writable, data_endings, load,
     load_if, write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
 };
 pub use error::DataError;
-pub use model::{ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model};
+pub use kept::Kept;
+pub use model::{
+    ModelFileError, StoredModel, decode_model, encode_model, load_model, save_model,
+    save_model_with,
+};

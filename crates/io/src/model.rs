@@ -5,32 +5,42 @@
 //! everything that is not an array, under a checksum that covers every byte of the file. Files are
 //! treated as hostile.
 
+mod tensors;
+
+use crate::checkpoint;
 use crate::data::{check_regular, write_whole};
+use crate::kept::{self, Kept};
 use argwhy_core::Model;
 use argwhy_core::dataset::Names;
-use argwhy_core::decision_set::{DecisionSet, Prices, RowLabel};
+use argwhy_core::decision_set::{DecisionSet, Prices};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
+use argwhy_core::model::{
+    Calibration, FeatureWeights, FitRecord, Law, LearnedTheta, Misfits, Seen, Support,
+};
 use ndarray::Array2;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+pub(crate) use tensors::{Tensor, matrix};
+use tensors::{prices, row_numbers, tensors_of};
 
 /// The newest format this version reads, and writes where a model needs it.
-pub const FORMAT: u64 = 3;
+pub const FORMAT: u64 = 4;
 /// What models are written as that have nothing beyond it, so that earlier versions read them.
 const PLAIN: u64 = 2;
+/// What they are written as that have names or remember situations, and nothing beyond it.
+const NAMED: u64 = 3;
 
 /// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run
 /// to run.
 const KEY: &str = "argwhy";
 /// How the checksum looks inside the header: a JSON string inside a JSON string.
 const CHECKSUM_MARK: &[u8] = br#"{\"checksum\":\""#;
-const CHECKSUM_LEN: usize = 64;
+pub(crate) const CHECKSUM_LEN: usize = 64;
 
 /// Why a model file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +124,8 @@ pub struct StoredModel {
     pub settings: serde_json::Value,
     /// The version of argwhy that wrote it.
     pub version: String,
+    /// The rows it learned from, where it was told to keep them.
+    pub kept: Option<Kept>,
 }
 
 /// Everything that is not an array. The checksum comes first: see [`CHECKSUM_MARK`].
@@ -137,6 +149,22 @@ struct Metadata {
     /// Since format 3; its situations are an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seen: Option<SeenNumbers>,
+    /// Since format 4; its scores are an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ranges: Option<RangeNumbers>,
+    /// Since format 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    misfits: Option<Misfits>,
+}
+
+/// What ranges are made of, beside the scores of rows kept aside.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RangeNumbers {
+    noise: Vec<f64>,
+    growth: Vec<f64>,
+    spread: Vec<f64>,
+    known: f64,
 }
 
 /// What a model remembers of its situations, beside the situations.
@@ -175,8 +203,19 @@ pub fn save_model(
     model: &Model,
     settings: &serde_json::Value,
 ) -> Result<(), ModelFileError> {
+    save_model_with(path, model, settings, None)
+}
+
+/// The same with the rows it learned from. Versions that do not know of these read the model all
+/// the same.
+pub fn save_model_with(
+    path: &Path,
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<(), ModelFileError> {
     let write = |source| ModelFileError::Write { path: path.to_path_buf(), source };
-    let bytes = encode_model(model, settings).map_err(|why| write(io::Error::other(why)))?;
+    let bytes = encode(model, settings, kept).map_err(|why| write(io::Error::other(why)))?;
     write_whole(path, &bytes).map_err(write)
 }
 
@@ -226,14 +265,33 @@ pub enum Problem {
     Damaged(String),
 }
 
+/// The oldest format that has room for all of a model.
+fn format_of(model: &Model) -> u64 {
+    if model.calibration.is_some() || model.misfits.is_some() {
+        FORMAT
+    } else if model.names.is_empty() && model.seen.is_none() {
+        PLAIN
+    } else {
+        NAMED
+    }
+}
+
 /// The file's bytes. The same model and settings give the same bytes.
 pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u8>, String> {
+    encode(model, settings, None)
+}
+
+fn encode(
+    model: &Model,
+    settings: &serde_json::Value,
+    kept: Option<&Kept>,
+) -> Result<Vec<u8>, String> {
     if let Some(kernel) = model.kernel().custom_part() {
         return Err(format!("its kernel `{}` is code of the user's own, not data", kernel.name()));
     }
     let metadata = Metadata {
         checksum: "0".repeat(CHECKSUM_LEN),
-        format: if model.names.is_empty() && model.seen.is_none() { PLAIN } else { FORMAT },
+        format: format_of(model),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: model.features.clone(),
         kernel: model.kernel(),
@@ -247,15 +305,28 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
             highest: seen.highest.clone(),
             left: seen.left.clone(),
         }),
+        ranges: model.calibration.as_ref().map(|calibration| RangeNumbers {
+            noise: calibration.noise.clone(),
+            growth: calibration.growth.clone(),
+            spread: calibration.spread.clone(),
+            known: calibration.known,
+        }),
+        misfits: model.misfits.clone(),
     };
     let text = serde_json::to_string(&metadata).map_err(|e| e.to_string())?;
-    let tensors = tensors_of(model);
+    let mut tensors = tensors_of(model);
+    tensors.extend(kept.map(kept::tensors).unwrap_or_default());
+    seal(KEY, text, &tensors)
+}
+
+/// A file of arrays and one text, whose `checksum` comes first and is filled in.
+pub(crate) fn seal(key: &str, text: String, tensors: &[Tensor]) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
-    for Tensor { name, dtype, shape, bytes } in &tensors {
+    for Tensor { name, dtype, shape, bytes } in tensors {
         let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| e.to_string())?;
         views.push((*name, view));
     }
-    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), text)])))
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), text)])))
         .map_err(|e| e.to_string())?;
     let at = checksum_place(&bytes).ok_or("the header has no place for the checksum")?;
     let hash = blake3::hash(&bytes).to_hex();
@@ -263,79 +334,19 @@ pub fn encode_model(model: &Model, settings: &serde_json::Value) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// One array of a file.
-struct Tensor {
-    name: &'static str,
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-impl Tensor {
-    fn matrix(name: &'static str, values: &Array2<f64>) -> Self {
-        let bytes = little_endian(values.iter().map(|v| v.to_le_bytes()));
-        Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
-    }
-
-    fn list<const N: usize>(
-        name: &'static str,
-        dtype: Dtype,
-        values: impl ExactSizeIterator<Item = [u8; N]>,
-    ) -> Self {
-        Self { name, dtype, shape: vec![values.len()], bytes: little_endian(values) }
-    }
-
-    /// Signals as f32 where that loses nothing, as with most recorded data; half the size then.
-    fn signals(name: &'static str, signals: &Array2<f64>) -> Self {
-        if !signals.iter().all(|v| f64::from(*v as f32).to_bits() == v.to_bits()) {
-            return Self::matrix(name, signals);
-        }
-        let bytes = little_endian(signals.iter().map(|v| (*v as f32).to_le_bytes()));
-        Self { name, dtype: Dtype::F32, shape: signals.shape().to_vec(), bytes }
-    }
-}
-
-/// The arrays of a model, in the order of their names. The lists of samples are there, empty, with
-/// weights of features too: readers of format 2 ask for them.
-fn tensors_of(model: &Model) -> Vec<Tensor> {
-    let none = Support {
-        kernel: model.kernel(),
-        signals: Array2::zeros((0, model.features.signal_dim())),
-        coefficients: Array2::zeros((0, model.decision_dim())),
-        rows: Vec::new(),
-        prices: Prices::default(),
-    };
-    let Support { signals, coefficients, rows, prices, .. } = model.support().unwrap_or(&none);
-    let codes = prices.limits.iter().map(|v| v.code().to_le_bytes());
-    let mut tensors = vec![
-        Tensor::matrix("coefficients", coefficients),
-        Tensor::list("price_limits", Dtype::U32, codes),
-        Tensor::list("price_rows", Dtype::U64, prices.samples.iter().map(|v| v.to_le_bytes())),
-        Tensor::list("price_values", Dtype::F64, prices.values.iter().map(|v| v.to_le_bytes())),
-        Tensor::list("support_rows", Dtype::U64, rows.iter().map(|v| v.to_le_bytes())),
-        Tensor::signals("support_signals", signals),
-    ];
-    if let Some(seen) = &model.seen {
-        tensors.push(Tensor::signals("seen_signals", &seen.pivots));
-    }
-    if let Some(theta) = &model.theta {
-        tensors.push(Tensor::matrix("theta_multiplier", &theta.multiplier));
-        tensors.push(Tensor::matrix("theta_uu", &theta.theta_uu));
-    }
-    if let Some(weights) = model.feature_weights() {
-        tensors.push(Tensor::matrix("weights", &weights.values));
-    }
-    tensors
-}
-
 /// The model of a file's bytes, once every one of them is known to be as it was written.
 pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| Problem::NotAModel(e.to_string()))?;
-    let text =
-        header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)).ok_or_else(|| {
-            Problem::NotAModel("a safetensors file without argwhy metadata".into())
-        })?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let text = metadata.get(KEY).ok_or_else(|| {
+        let what = if metadata.contains_key(checkpoint::KEY) {
+            "a checkpoint, from which a fit that resumes it makes one"
+        } else {
+            "a safetensors file without argwhy metadata"
+        };
+        Problem::NotAModel(what.to_owned())
+    })?;
     let damaged = |e: &dyn std::fmt::Display| Problem::Damaged(e.to_string());
     let preamble: Preamble = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if preamble.format > FORMAT {
@@ -377,6 +388,13 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
             Some(Seen { lowest, highest, left, pivots: matrix(&tensor("seen_signals")?)? })
         }
     };
+    let calibration = match metadata.ranges {
+        None => None,
+        Some(RangeNumbers { noise, growth, spread, known }) => {
+            let scores = matrix(&tensor("range_scores")?)?;
+            Some(Calibration { noise, growth, spread, known, scores })
+        }
+    };
     let law = if has("weights") {
         Law::Primal(feature_weights(matrix(&tensor("weights")?)?, &support)?)
     } else {
@@ -390,10 +408,13 @@ pub fn decode_model(bytes: &[u8]) -> Result<StoredModel, Problem> {
         theta,
         names: metadata.names,
         seen,
+        calibration,
+        misfits: metadata.misfits,
         record: metadata.record,
     };
     model.validate().map_err(|e| damaged(&e))?;
-    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version })
+    let kept = kept::read(&file, &model.names)?;
+    Ok(StoredModel { model, settings: metadata.settings, version: metadata.version, kept })
 }
 
 /// Weights of features, where the kernel has these and nothing says something else of samples.
@@ -409,52 +430,6 @@ fn feature_weights(values: Array2<f64>, rest: &Support) -> Result<FeatureWeights
     Ok(FeatureWeights { values, intercept })
 }
 
-fn little_endian<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
-    values.flatten().collect()
-}
-
-fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
-    let wrong = |what: String| Problem::Damaged(what);
-    let &[rows, columns] = tensor.shape() else {
-        return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
-    };
-    let data = tensor.data();
-    let values: Vec<f64> = match tensor.dtype() {
-        Dtype::F32 => {
-            data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
-        }
-        Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-        other => return Err(wrong(format!("an array has type {other:?}"))),
-    };
-    Array2::from_shape_vec((rows, columns), values).map_err(|e| wrong(e.to_string()))
-}
-
-fn prices(
-    rows: &TensorView<'_>,
-    limits: &TensorView<'_>,
-    values: &TensorView<'_>,
-) -> Result<Prices, Problem> {
-    let samples = row_numbers(rows)?;
-    let right = limits.dtype() == Dtype::U32 && values.dtype() == Dtype::F64;
-    if !right || limits.shape() != rows.shape() || values.shape() != rows.shape() {
-        return Err(Problem::Damaged("the prices have the wrong type or length".into()));
-    }
-    let codes = limits.data().as_chunks().0.iter().map(|b| u32::from_le_bytes(*b));
-    let values = values.data().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b));
-    Ok(Prices {
-        samples,
-        limits: codes.map(RowLabel::from_code).collect(),
-        values: values.collect(),
-    })
-}
-
-fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
-    if tensor.dtype() != Dtype::U64 || tensor.shape().len() != 1 {
-        return Err(Problem::Damaged("the list of support rows has the wrong type".into()));
-    }
-    Ok(tensor.data().as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
-}
-
 /// Where the 64 hexadecimal digits of the checksum begin.
 fn checksum_place(bytes: &[u8]) -> Option<usize> {
     let at = bytes.windows(CHECKSUM_MARK.len()).position(|w| w == CHECKSUM_MARK)?;
@@ -463,7 +438,7 @@ fn checksum_place(bytes: &[u8]) -> Option<usize> {
 }
 
 /// BLAKE3 of the whole file with the digits of the checksum itself read as zeros.
-fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
+pub(crate) fn check_checksum(bytes: &[u8]) -> Result<(), Problem> {
     let at = checksum_place(bytes)
         .ok_or_else(|| Problem::Damaged("its checksum is missing".to_owned()))?;
     let mut hasher = blake3::Hasher::new();

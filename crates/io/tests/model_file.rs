@@ -6,7 +6,10 @@ use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::kernel::Kernel;
-use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
+use argwhy_core::model::{
+    Calibration, FeatureWeights, FitRecord, KeptOut, Law, LearnedTheta, Misfit, Misfits, Seen,
+    Support,
+};
 use argwhy_core::problem::Certificate;
 use argwhy_core::solver::Status;
 use argwhy_core::{Model, Predictor};
@@ -56,6 +59,23 @@ fn model(
             highest: vec![0.7, 2.0],
             pivots: array![[0.1, 2.0]],
             left: (0..17).map(|k| f64::from(k) / 7.0).collect(),
+        }),
+        calibration: Some(Calibration {
+            noise: vec![0.1, 1e-300],
+            growth: vec![0.0, 2.5],
+            spread: vec![1.0 / 3.0, 0.0],
+            known: 0.7,
+            scores: array![[0.0, 0.5, 1.5], [1e-3, 1e-3, 9.0]],
+        }),
+        misfits: Some(Misfits {
+            by: KeptOut::LeaveOneOut,
+            rows: vec![Misfit {
+                row: 12,
+                dimension: 1,
+                decision: 0.1 + 0.2,
+                expected: -1e-300,
+                times_usual: 4.5,
+            }],
         }),
         record: FitRecord {
             status: Status::Solved,

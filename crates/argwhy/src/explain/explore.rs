@@ -78,8 +78,14 @@ impl Cases {
     }
 }
 
-/// Everything a page needs. Fails where neither cases nor the model tell what values signals have.
-pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Exploration, Error> {
+/// Everything a page needs; `numeraire`: a decision and the signal that says what a unit of it
+/// costs. Fails where neither cases nor the model tell what values signals have.
+pub fn explore(
+    model: &Model,
+    predictor: &Predictor,
+    cases: &Cases,
+    numeraire: Option<(&str, &str)>,
+) -> Result<Exploration, Error> {
     let mut numbers = Numbers::default();
     let header = write_model(model, &mut numbers)?;
     let model_numbers = numbers.0.len();
@@ -101,6 +107,16 @@ pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Ex
             Some(theta.theta_uu.rows().into_iter().map(|r| r.to_vec()).collect::<Vec<_>>())
         }
     };
+    let explainer = explainer(model, predictor, cases)?;
+    let typical = match &explainer {
+        Some(explainer) => Some(explainer.typical()?.row),
+        None => None,
+    };
+    let money = match (explainer, numeraire) {
+        (_, None) => None,
+        (None, Some(_)) => return Err(Error::NothingToExplain),
+        (Some(explainer), Some((p, c))) => explainer.in_money(p, c)?.money().cloned(),
+    };
     let about = json!({
         "signals": signals,
         "decisions": decisions,
@@ -110,7 +126,8 @@ pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Ex
         "constrained": model.constrained,
         "theta": theta,
         "places": cases.places,
-        "typical": typical(model, predictor, cases)?,
+        "typical": typical,
+        "money": money,
         "past_note": past_note(cases),
         "arrays": write_cases(cases, &mut numbers),
         "model_numbers": model_numbers,
@@ -221,14 +238,18 @@ fn ranges(model: &Model, cases: &Cases) -> Result<Vec<(f64, f64)>, Error> {
     Ok(lowest.into_iter().zip(highest).collect())
 }
 
-/// The case that is like most, by its number among the cases.
-fn typical(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Option<usize>, Error> {
+/// The model over its cases, by their numbers among the cases.
+fn explainer<'a>(
+    model: &'a Model,
+    predictor: &'a Predictor,
+    cases: &Cases,
+) -> Result<Option<Explainer<'a>>, Error> {
     if cases.signals.nrows() == 0 {
         return Ok(None);
     }
     let given = cases.constraints.as_ref();
     let situations = Situations::of_data(predictor, cases.signals.view(), given)?;
-    Ok(Some(Explainer::new(model, predictor, situations).typical()?.row))
+    Ok(Some(Explainer::new(model, predictor, situations)))
 }
 
 fn past_note(cases: &Cases) -> String {

@@ -8,7 +8,9 @@
 use super::baselines::{Baselines, Learned};
 use crate::error::Error;
 use argwhy_core::decision_set::SampleSets;
+use argwhy_core::model::{Calibration, KeptOut, Misfits};
 use argwhy_core::qp::Metric;
+use argwhy_core::ranges::calibrate;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate};
 use serde::Serialize;
 
@@ -46,6 +48,10 @@ pub struct DimensionScores {
 pub(crate) struct Tally {
     observed: Vec<Array2<f64>>,
     weights: Vec<f64>,
+    /// What the situations that the model has seen leave of each row's, where that was asked for.
+    left: Vec<f64>,
+    /// Where the rows stand in the data, where that was said.
+    rows: Vec<usize>,
     model: Decided,
     baselines: Baselines<Decided>,
 }
@@ -140,6 +146,8 @@ impl Tally {
     pub fn append(&mut self, other: Self) {
         self.observed.extend(other.observed);
         self.weights.extend(other.weights);
+        self.left.extend(other.left);
+        self.rows.extend(other.rows);
         self.model.append(other.model);
         let theirs = [other.baselines.mean, other.baselines.ridge, other.baselines.nearest];
         self.baselines
@@ -180,6 +188,34 @@ impl Tally {
             decided.take(desired.view(), inside, observed, &metric);
         }
         Ok(())
+    }
+
+    /// How little the model has seen of the rows' situations, for ranges.
+    pub fn left(&mut self, left: Vec<f64>) {
+        self.left.extend(left);
+    }
+
+    /// Where the rows last begun with stand in the data.
+    pub fn name(&mut self, rows: &[usize]) {
+        self.rows.extend_from_slice(rows);
+    }
+
+    /// The rows that fit worst; none unless all were named.
+    pub fn misfits(&self) -> Option<Misfits> {
+        if self.rows.len() != self.n_rows() {
+            return None;
+        }
+        let (decided, expected) = (joined(&self.observed), joined(&self.model.decisions));
+        Some(Misfits::new(KeptOut::HeldOut, &self.rows, decided.view(), expected.view()))
+    }
+
+    /// What errors are to be expected where; none unless every row's situation was looked at.
+    pub fn calibration(&self) -> Option<Calibration> {
+        if self.left.len() != self.n_rows() {
+            return None;
+        }
+        let (decided, observed) = (joined(&self.model.decisions), joined(&self.observed));
+        calibrate(decided.view(), observed.view(), &self.left)
     }
 
     /// Scores of the model.

@@ -2,6 +2,7 @@
 
 use super::baselines::{Baseline, Baselines};
 use super::scores::{Scores, Tally};
+use argwhy_core::model::{Calibration, Misfits};
 use serde::Serialize;
 
 /// What is known of a model on rows it has not seen.
@@ -44,6 +45,12 @@ pub struct Judgement {
     pub scores: Scores,
     /// The baselines'.
     pub baselines: Baselines<Scores>,
+    /// What ranges of the model are made of; none where it remembers no situations.
+    #[serde(skip)]
+    pub calibration: Option<Calibration>,
+    /// The rows kept aside that fit worst.
+    #[serde(skip)]
+    pub misfits: Option<Misfits>,
 }
 
 /// How a model's error compares with that of the best baseline.
@@ -66,6 +73,8 @@ impl Judgement {
             sampled,
             scores: tally.scores(),
             baselines: tally.baseline_scores(),
+            calibration: tally.calibration(),
+            misfits: tally.misfits(),
         }
     }
 

@@ -21,6 +21,10 @@ const GRAM_ROWS: usize = 3 * 256;
 /// Threads that sum them at most.
 const MOST_GRAM_TASKS: usize = 64;
 
+/// Arrays of decision_dim × n_samples numbers that a checkpoint takes: what is kept, and while it
+/// is written its bytes and the file's.
+const CHECKPOINT_ARRAYS: usize = 3;
+
 /// What a plan of a kernel fit is chosen among.
 pub(super) struct Choices<'a> {
     pub(super) settings: &'a FitSettings,
@@ -70,6 +74,7 @@ impl Choices<'_> {
         let numbers = n_loaded * (signal_dim + decision_dim)
             + n_samples * (signal_dim + decision_dim)
             + n_samples * n_features
+            + CHECKPOINT_ARRAYS * n_samples * decision_dim
             + sizes.set_numbers;
         // The gap of a point takes its product together with the next step's.
         let (vectors, learning) = if sizes.learns_theta {

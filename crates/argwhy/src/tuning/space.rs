@@ -1,5 +1,6 @@
 //! What is searched: combinations of settings, and the regularizations each is tried with.
 
+use super::scales::asked_for;
 use crate::error::Error;
 use crate::settings::{FitSettings, Table, Value, merge};
 use argwhy_core::features::Expansion;
@@ -32,11 +33,18 @@ pub struct Space {
     pub regularizations: Vec<f64>,
     /// Whether regularizations between these may be tried too.
     pub refines: bool,
+    /// Whether a length scale a signal is looked for, where a kernel has a width for it.
+    pub scales: bool,
+    /// What is said and so not searched.
+    pub(super) given: Table,
 }
 
 impl Space {
     /// The search that `given` settings leave open: what is said is not searched.
     pub fn usual(given: &Table, signal_dim: usize) -> Result<Self, Error> {
+        let mut given = given.clone();
+        let asked = asked_for(&mut given);
+        let given = &given;
         let open = |name: &str| !given.contains_key(name);
         let mut chosen = vec![Table::new()];
         if open("features") {
@@ -63,7 +71,13 @@ impl Space {
             None => REGULARIZATIONS.to_vec(),
             Some(_) => vec![FitSettings::from_table(given).map_err(wrong)?.regularization],
         };
-        Ok(Self::of(given, chosen, regularizations, refines))
+        let scales = (asked || refines) && open("length-scales");
+        if asked && given.get("features").and_then(Value::as_str) == Some("poly2") {
+            let what = "a length scale a signal needs {features raw}, but poly2 was given; leave \
+                        {features} out, or {length-scales auto}";
+            return Err(refused(what.to_owned()));
+        }
+        Ok(Self { scales, ..Self::of(given, chosen, regularizations, refines) })
     }
 
     /// The product of the lists in a table, such as `kernel = ["rbf", "laplace"]`.
@@ -111,11 +125,11 @@ impl Space {
                 candidates.push(Candidate { chosen, settings });
             }
         }
-        Self { candidates, regularizations, refines }
+        Self { candidates, regularizations, refines, scales: false, given: given.clone() }
     }
 }
 
-fn settings_of(given: &Table, chosen: &Table) -> Result<FitSettings, String> {
+pub(super) fn settings_of(given: &Table, chosen: &Table) -> Result<FitSettings, String> {
     let (table, _) = merge(given.clone(), chosen);
     let settings = FitSettings::from_table(&table).map_err(|error| error.to_string())?;
     settings.validate().map_err(|error| format!("{error:#}"))?;

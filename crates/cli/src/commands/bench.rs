@@ -56,13 +56,7 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let predictor = Predictor::new(model)?;
     let rows = match &args.data {
         Some(data) => {
-            let wanted = Wanted {
-                signals: args.signals.as_ref(),
-                rows: None,
-                decisions: None,
-                want_decisions: false,
-                sets: &args.sets,
-            };
+            let wanted = Wanted::of(args.signals.as_ref(), &args.sets);
             Some(load_rows(data, &wanted, (&stored, &predictor), false)?)
         }
         None if args.sets.matrix.is_some() || args.sets.matrix_eq.is_some() => {

@@ -1,5 +1,6 @@
 //! `argwhy fit`: data → model, with its certificate.
 
+mod going_on;
 mod path;
 mod tune;
 
@@ -10,6 +11,7 @@ use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
+use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages};
@@ -17,6 +19,7 @@ use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Verdict};
+use going_on::Way;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +54,7 @@ impl FitResult {
         Self { model: None, ..self }
     }
 
-    fn new(fit: &Fit, path: &Path) -> Self {
+    pub fn new(fit: &Fit, path: &Path) -> Self {
         Self::of(&fit.model, path)
     }
 
@@ -84,28 +87,13 @@ impl FitResult {
 pub fn run(args: FitArgs) -> Result<End, CliError> {
     let options = config::options(&args)?;
     let Options { settings, source, outputs, notes, given } = &options;
-    // Found out now, not after hours of work.
-    let file =
-        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
-    let beside = [file(&source.decisions), file(&source.weights)];
-    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
-    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq];
-    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
     let models = path::models(&args.output, outputs.path.as_ref());
-    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
-    if outputs.path.is_some() && outputs.report.is_some() {
-        return Err(CliError::Usage(
-            "--report is about one fit; leave it out with --path, and fit the regularization you \
-             choose with -k and --report"
-                .to_owned(),
-        ));
-    }
-    check_targets(
-        &inputs.collect::<Vec<_>>(),
-        &wholes.collect::<Vec<_>>(),
-        outputs.trace.as_deref().as_slice(),
-    )?;
+    check_files(&args, &options, &models)?;
     interrupt::listen();
+    let way = Way::new(&args.output, outputs)?;
+    if outputs.path.is_none() && !outputs.tune {
+        way.hurry();
+    }
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
@@ -128,9 +116,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             listed(&loaded.unread)
         ));
     }
-    for note in notes {
-        follow.note(note);
-    }
+    notes.iter().chain(&way.note()).for_each(|note| follow.note(note));
     let sources = options.sources();
     if let Some(path) = &outputs.path {
         let fitted =
@@ -145,19 +131,32 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     } else {
         pipeline
     };
-    let fitted = pipeline.fit_rows(&data, &rows, &mut follow);
+    way.hurry();
+    let started = way.start.is_some();
+    let fitted = way.go(&pipeline).fit_rows(&data, &rows, &mut follow);
+    interrupt::ended();
     let traced = follow.finish();
-    let fit = with_sources(fitted?, &sources);
-    let kept = nothing_reached(&fit) && args.output.exists();
+    let mut fit = with_sources(fitted?, &sources);
+    let kept = !started && nothing_reached(&fit) && args.output.exists();
     if !kept {
-        fit.save(&args.output)?;
+        save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
     }
     summarise(&fit, (&args.output, kept), outputs.quiet);
     let mut aside = Aside::new(outputs.quiet, "judging it on rows kept aside");
     let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
     drop(aside);
     if judges(outputs) {
+        learn_aside(&mut fit, &verdict, &pipeline, &data);
+        if !kept {
+            save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
+        }
+    }
+    if judges(outputs) {
         tell(&fit, &verdict, outputs.quiet);
+        let misfits = fit.model.misfits.as_ref();
+        misfits::told(misfits, &fit.model.names).iter().for_each(|line| {
+            say(outputs.quiet, format_args!("{line}"));
+        });
     }
     if let Some(path) = &outputs.report {
         let source = args.data.display().to_string();
@@ -168,19 +167,66 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if outputs.json {
         let result = FitResult::new(&fit, &args.output);
         let result = if kept { result.unwritten() } else { result };
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict) })?;
+        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
 }
 
+/// Refuses files that cannot be written, now and not after hours of work.
+fn check_files(args: &FitArgs, options: &Options, models: &[PathBuf]) -> Result<(), CliError> {
+    let Options { source, outputs, .. } = options;
+    let file =
+        |name: &'_ Option<String>| name.as_ref().map(PathBuf::from).filter(|path| path.is_file());
+    let beside = [file(&source.decisions), file(&source.weights)];
+    let (matrix, matrix_eq) = (source.matrix.as_deref(), source.matrix_eq.as_deref());
+    let from = outputs.from.as_deref();
+    let inputs = [Some(args.data.as_path()), args.config.as_deref(), matrix, matrix_eq, from];
+    let inputs = inputs.into_iter().chain(beside.iter().map(Option::as_deref)).flatten();
+    let wholes = models.iter().map(PathBuf::as_path).chain(outputs.report.as_deref());
+    let wholes = wholes.chain(outputs.checkpoint.as_deref());
+    if outputs.path.is_some() && outputs.report.is_some() {
+        return Err(CliError::Usage(
+            "--report is about one fit; leave it out with --path, and fit the regularization you \
+             choose with -k and --report"
+                .to_owned(),
+        ));
+    }
+    check_targets(
+        &inputs.collect::<Vec<_>>(),
+        &wholes.collect::<Vec<_>>(),
+        outputs.trace.as_deref().as_slice(),
+    )
+}
+
 /// What `fit --json` prints of a fit that was judged.
 #[derive(Serialize)]
-struct WithVerdict<'a> {
+pub struct WithVerdict<'a> {
     #[serde(flatten)]
-    result: FitResult,
+    pub result: FitResult,
     #[serde(flatten)]
-    verdict: Judged<'a>,
+    pub verdict: Judged<'a>,
+    /// Rows that fit worst; none where that was not looked for.
+    pub misfits: Option<misfits::Listed>,
+}
+
+/// Writes the model, with its rows where these are kept.
+pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
+    match data {
+        Some(data) => fit.save_with_data(path, data)?,
+        None => fit.save(path)?,
+    }
+    Ok(())
+}
+
+/// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
+pub fn learn_aside(fit: &mut Fit, verdict: &Verdict, pipeline: &Pipeline, data: &Dataset) {
+    let judged = verdict.judgement();
+    fit.model.calibration = judged.and_then(|judged| judged.calibration.clone());
+    if fit.outcome.status == Status::Solved {
+        fit.model.misfits = pipeline.misfits(data, &fit.rows, &fit.model, judged);
+    }
 }
 
 fn judges(outputs: &OutputOptions) -> bool {
@@ -199,7 +245,7 @@ fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliErro
 }
 
 /// The verdict on stderr.
-fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
+pub fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
     for line in verdict.judgement().map(judged::table).unwrap_or_default() {
         say(quiet, format_args!("{line}"));
     }
@@ -223,7 +269,7 @@ fn nothing_reached(fit: &Fit) -> bool {
 }
 
 /// What came of it. `kept` where the file holds what it held before.
-fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
+pub fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
     let (record, certificate) = (&fit.model.record, fit.model.record.certificate);
     let products = match fit.model.feature_weights() {
         Some(_) => String::new(),

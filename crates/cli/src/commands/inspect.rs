@@ -6,13 +6,14 @@ use super::{print, print_json};
 use crate::End;
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::misfits;
 use crate::prices::{Held, by_limit};
 use crate::words::count;
 use argwhy::core::dataset::Names;
-use argwhy::core::model::Law;
+use argwhy::core::model::{Calibration, Law};
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
-use argwhy::{Kernel, Model};
+use argwhy::{Kernel, Model, StoredModel};
 use ndarray::Array2;
 use serde::Serialize;
 use std::fmt::Write;
@@ -32,6 +33,10 @@ struct Inspection {
     support_rows: Vec<u64>,
     /// Whether decisions need constraints that come with their data.
     constrained: bool,
+    /// Rows kept aside that ranges rest on; none where the model has no ranges.
+    range_rows: Option<usize>,
+    /// Rows that fit worst; none where that was not looked for.
+    misfits: Option<misfits::Listed>,
     /// Limits that hold training decisions, the most frequent first.
     prices: Vec<Held>,
     /// Of a plain linear model: the weights of each feature, one a decision dimension.
@@ -119,7 +124,6 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     let held = model.support().map_or_else(Vec::new, |support| {
         by_limit(&support.prices, &model.names, model.record.n_samples)
     });
-    let dim = model.decision_dim();
     if args.json {
         let metric = model.metric()?;
         let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
@@ -134,11 +138,33 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             support_rows: model.support().map_or_else(Vec::new, |e| e.rows.clone()),
             weights: model.feature_weights().map(|weights| named(model, &weights.values)),
             constrained: model.constrained,
+            misfits: misfits::listed(model.misfits.as_ref(), &model.names),
+            range_rows: model.calibration.as_ref().map(Calibration::n_rows),
             prices: held,
             version: stored.version,
         })?;
         return Ok(End::Done);
     }
+    let mut text = about(&stored);
+    if let Some(weights) = model.feature_weights() {
+        text.push_str(&weights_table(model, &weights.values));
+    }
+    if !held.is_empty() {
+        text.push_str(&table(&held));
+    }
+    if let Some(found) = model.misfits.as_ref().filter(|found| !found.rows.is_empty()) {
+        let _ = writeln!(text, "\nrows that fit worst, {}", misfits::how(found.by));
+        for misfit in &found.rows {
+            let _ = writeln!(text, "  {}", misfits::line(misfit, &model.names));
+        }
+    }
+    print(&text)?;
+    Ok(End::Done)
+}
+
+/// A model in lines of a name and a value.
+fn about(stored: &StoredModel) -> String {
+    let model = &stored.model;
     let (record, names) = (&model.record, &model.names);
     let c = record.certificate;
     let mut text = String::new();
@@ -166,7 +192,7 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         line("", &format!("learned to within {bound:.1e} of the exact minimiser's"));
     }
     let limits = model.set.limits();
-    for j in 0..dim {
+    for j in 0..model.decision_dim() {
         line(
             if j == 0 { "decision limits" } else { "" },
             &format!("{} ≤ {} ≤ {}", limits.lower()[j], names.decision(j), limits.upper()[j]),
@@ -190,16 +216,21 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
             record.peak_memory_bytes.map_or("unknown".to_owned(), |b| MemorySize(b).to_string()),
         ),
     );
+    line("ranges", &ranges(model));
     line("written by", &format!("argwhy {}", stored.version));
+    if let Some(kept) = &stored.kept {
+        line("keeps its data", &format!("{} (for `argwhy update`)", count(kept.rows.len(), "row")));
+    }
     line("settings", &stored.settings);
-    if let Some(weights) = model.feature_weights() {
-        text.push_str(&weights_table(model, &weights.values));
+    text
+}
+
+/// What ranges of decisions rest on.
+fn ranges(model: &Model) -> String {
+    match &model.calibration {
+        Some(calibration) => format!("from {} kept aside", count(calibration.n_rows(), "row")),
+        None => "none: no rows were kept aside (fit with --holdout)".to_owned(),
     }
-    if !held.is_empty() {
-        text.push_str(&table(&held));
-    }
-    print(&text)?;
-    Ok(End::Done)
 }
 
 /// Where the constraints of a row come from.

@@ -17,6 +17,7 @@ pub mod schema;
 mod strange;
 pub mod targets;
 pub mod tune;
+pub mod update;
 
 use crate::args::{DataOptions, SetOptions};
 use crate::error::CliError;
@@ -57,6 +58,7 @@ struct Rows {
     signals: Array2<f64>,
     decisions: Option<Array2<f64>>,
     constraints: Option<Constraints>,
+    weights: Option<Vec<f64>>,
     /// Their places in the file; none where they are all of its rows.
     places: Option<Vec<usize>>,
     /// What limits are called.
@@ -82,13 +84,17 @@ struct Wanted<'a> {
     rows: Option<&'a RowRanges>,
     decisions: Option<&'a String>,
     want_decisions: bool,
+    weights: Option<&'a String>,
     sets: &'a SetOptions,
 }
 
 impl<'a> Wanted<'a> {
     fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
-        let (signals, rows) = (options.signals.as_ref(), options.rows.as_ref());
-        Self { signals, rows, decisions: None, want_decisions: false, sets }
+        Self { rows: options.rows.as_ref(), ..Self::of(options.signals.as_ref(), sets) }
+    }
+
+    fn of(signals: Option<&'a String>, sets: &'a SetOptions) -> Self {
+        Self { signals, rows: None, decisions: None, want_decisions: false, weights: None, sets }
     }
 }
 
@@ -104,6 +110,7 @@ fn load_rows(
         signals: wanted.signals.cloned(),
         decisions: wanted.decisions.cloned(),
         want_decisions: wanted.want_decisions,
+        weights: wanted.weights.cloned(),
         decision_dim: Some(predictor.decision_dim()),
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
@@ -132,6 +139,7 @@ fn load_rows(
         signals: loaded.signals,
         decisions: loaded.decisions,
         constraints: loaded.constraints,
+        weights: loaded.weights,
         places: loaded.places,
     })
 }

@@ -13,9 +13,10 @@ use argwhy::core::dataset::{ConstraintArrays, Names, Relation};
 use argwhy::core::decision_set::{Prices, SampleSets};
 use argwhy::core::metrics;
 use argwhy::io::{
-    SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions_beside,
+    Beside, SharedMatrix, check_decisions_ending, check_prices_ending, write_decisions_beside,
     write_prices, write_whole,
 };
+use argwhy::ranges::Ranges;
 use argwhy::{Model, Predictor, device};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -37,14 +38,16 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     let prices = prices_file(args)?;
     if let Some(output) = args.output.as_deref().filter(|_| !args.jsonl) {
         check_decisions_ending(output)?;
-        strange::check_room(output, args.familiarity)?;
+        strange::check_room(output, "--familiarity", args.familiarity)?;
+        strange::check_room(output, "--range", args.range.is_some())?;
     }
     let outputs: Vec<&Path> = args.output.as_deref().into_iter().chain(prices).collect();
     check_targets(&inputs.into_iter().flatten().collect::<Vec<_>>(), &outputs, &[])?;
     let stored = argwhy::load_model(&args.model)?;
     let predictor = Predictor::new(&stored.model)?;
+    let ranges = args.range.map(|level| Ranges::new(&stored.model, level)).transpose()?;
     if args.jsonl {
-        return stream(&predictor, &stored.model, args);
+        return stream(&predictor, &stored.model, ranges.as_ref(), args);
     }
     let predictor = predictor.with_batches(device::batches(args.device, &stored.model)?);
     let (Some(data), Some(output)) = (&args.data, &args.output) else {
@@ -57,11 +60,13 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
     };
     let rows = load_rows(data, &wanted, (&stored, &predictor), args.quiet)?;
     let sets = rows.sets(&predictor)?;
-    let (desired, predicted, priced) = on_threads(args.rows.threads, || {
+    let (desired, predicted, priced, range) = on_threads(args.rows.threads, || {
         let desired = predictor.desired(rows.signals.view())?;
         let predicted = predictor.decide(desired.view(), &sets)?;
         let priced = prices.map(|_| predictor.prices(desired.view(), &sets)).transpose()?;
-        Ok::<_, CliError>((desired, predicted, priced))
+        let around = |ranges: &Ranges| ranges.around(rows.signals.view(), predicted.view(), &sets);
+        let range = ranges.as_ref().map(around).transpose()?;
+        Ok::<_, CliError>((desired, predicted, priced, range))
     })??;
     let compared = match &rows.decisions {
         None => None,
@@ -70,8 +75,10 @@ pub fn run(args: &PredictArgs) -> Result<End, CliError> {
         }
     };
     let familiar = strange::familiarity(&stored.model, &rows, args.familiarity, args.quiet)?;
-    let beside = familiar.as_ref().filter(|_| args.familiarity);
-    let beside = beside.map(|values| ("familiarity", values.as_slice()));
+    let beside = Beside {
+        range: range.as_ref().map(|(low, high)| (low.view(), high.view())),
+        familiarity: familiar.as_deref().filter(|_| args.familiarity),
+    };
     write_decisions_beside(output, predicted.view(), &stored.model.names.decisions, beside)?;
     if let (Some(path), Some(mut priced)) = (prices, priced) {
         for row in &mut priced.samples {
@@ -136,7 +143,17 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prices: Option<BTreeMap<String, f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    low: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     familiarity: Option<f64>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(decision: &'a [f64]) -> Self {
+        Self { decision, prices: None, low: None, high: None, familiarity: None }
+    }
 }
 
 /// The matrices that all lines share.
@@ -243,7 +260,12 @@ fn rows(
 }
 
 /// One line in, one line out, flushed: a control loop waits for it.
-fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<End, CliError> {
+fn stream(
+    predictor: &Predictor,
+    model: &Model,
+    ranges: Option<&Ranges>,
+    args: &PredictArgs,
+) -> Result<End, CliError> {
     let names = &model.names;
     let familiarity = strange::asked_for(model, args.familiarity)?;
     let read = |path: &Path| {
@@ -277,12 +299,13 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
         let question = Question::read(&line).map_err(wrong)?;
         let given = question.constraints(&shared).map_err(wrong)?;
         let signal = question.signal.in_order(names).map_err(wrong)?;
-        let free = given.is_empty() && !predictor.is_constrained() && args.prices.is_none();
+        let plain = args.prices.is_none() && ranges.is_none();
+        let free = given.is_empty() && !predictor.is_constrained() && plain;
         let answer = if free {
             predictor
                 .decide_one(&signal, None, &mut scratch, &mut decision)
                 .map_err(|e| wrong(format!("{e:#}")))?;
-            Answer { decision: &decision, prices: None, familiarity: None }
+            Answer::of(&decision)
         } else {
             let wrong = |e: argwhy::core::Error| wrong(format!("{e:#}"));
             let given = Some(&given).filter(|given| !given.is_empty());
@@ -294,7 +317,12 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
                 Some(_) => Some(prices(predictor, &limits, &signal, &sets).map_err(wrong)?),
                 None => None,
             };
-            Answer { decision: &decision, prices, familiarity: None }
+            let (low, high) = ranges
+                .map(|r| range(r, &signal, &decision, &sets))
+                .transpose()
+                .map_err(wrong)?
+                .unzip();
+            Answer { prices, low, high, ..Answer::of(&decision) }
         };
         let answer = match &familiarity {
             Some(familiarity) => {
@@ -322,6 +350,21 @@ fn stream(predictor: &Predictor, model: &Model, args: &PredictArgs) -> Result<En
     Ok(End::Done)
 }
 
+/// Where the expert's decision would lie around one of the model's.
+fn range(
+    ranges: &Ranges,
+    signal: &[f64],
+    decision: &[f64],
+    sets: &SampleSets,
+) -> Result<(Vec<f64>, Vec<f64>), argwhy::core::Error> {
+    let (low, high) = ranges.around(one_row(signal), one_row(decision), sets)?;
+    Ok((low.into_iter().collect(), high.into_iter().collect()))
+}
+
+fn one_row(values: &[f64]) -> ArrayView2<'_, f64> {
+    ArrayView2::from_shape((1, values.len()), values).expect("one row of its length")
+}
+
 /// The prices of the limits that hold one decision, by their names.
 fn prices(
     predictor: &Predictor,
@@ -329,8 +372,7 @@ fn prices(
     signal: &[f64],
     sets: &SampleSets,
 ) -> Result<BTreeMap<String, f64>, argwhy::core::Error> {
-    let signal = ArrayView2::from_shape((1, signal.len()), signal).expect("one row of its length");
     let Prices { limits, values, .. } =
-        predictor.prices(predictor.desired(signal)?.view(), sets)?;
+        predictor.prices(predictor.desired(one_row(signal))?.view(), sets)?;
     Ok(limits.iter().map(|limit| limit.named(names)).zip(values).collect())
 }

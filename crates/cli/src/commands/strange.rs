@@ -28,11 +28,11 @@ pub fn asked_for(model: &Model, asked: bool) -> Result<Option<Familiarity>, CliE
     })
 }
 
-/// Refuses a file that holds decisions alone.
-pub fn check_room(output: &Path, asked: bool) -> Result<(), CliError> {
+/// Refuses a file that holds decisions alone where something is to stand beside them: an option.
+pub fn check_room(output: &Path, option: &str, asked: bool) -> Result<(), CliError> {
     if asked && output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
         return Err(CliError::Usage(format!(
-            "--familiarity has no room in `{}`: an .npy holds decisions alone; use .npz or .csv",
+            "{option} has no room in `{}`: an .npy holds decisions alone; use .npz or .csv",
             output.display()
         )));
     }

@@ -37,7 +37,12 @@ impl Search {
             "none" => String::new(),
             trend => format!(" + {trend}"),
         };
-        format!("{}{trend}, γ {}, {}", setting("kernel"), setting("gamma"), setting("features"))
+        let scales = match trial.settings.get("length-scales") {
+            Some(_) => ", length scales",
+            None => "",
+        };
+        let (kernel, gamma) = (setting("kernel"), setting("gamma"));
+        format!("{kernel}{trend}, γ {gamma}, {}{scales}", setting("features"))
     }
 
     /// The trials of the last round, best first.

@@ -2,6 +2,7 @@
 
 use super::{judged, sections, why};
 use crate::error::CliError;
+use crate::misfits;
 use argwhy::core::solver::Iteration;
 use argwhy::explain::{Explainer, Situations};
 use argwhy::{Dataset, Fit, Predictor, Verdict};
@@ -43,8 +44,11 @@ pub fn page(
         for section in why::sections(&explanation)? {
             page = page.section(section);
         }
-        page.section(judged::section(verdict)?)
-            .section(sections::convergence(history, fit)?)
+        page = page.section(judged::section(verdict)?);
+        if let Some(section) = misfits::section(fit.model.misfits.as_ref(), &fit.model.names) {
+            page = page.section(section);
+        }
+        page.section(sections::convergence(history, fit)?)
             .section(sections::certificate(fit))
             .section(decisions)
             .section(sections::prices(fit)?)

@@ -54,6 +54,22 @@ fn without_json_nothing_is_on_stdout_and_quiet_is_silent() {
 }
 
 #[test]
+fn a_preset_is_stored_as_the_settings_it_stands_for() {
+    let folder = Folder::with_data(30);
+    let fit = |more: &[&str]| {
+        let words = ["fit", "data.csv", "-o", "m.argwhy", "--json"];
+        folder.run(words.iter().chain(more)).exits(0);
+        folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json()["settings"].clone()
+    };
+    let plain = fit(&["--preset", "walker2d-medium"]);
+    assert_eq!((&plain["regularization"], &plain["bounds"]), (&json!(1e-5), &json!("-1,1")));
+    assert_eq!(fit(&["--preset", "walker2d-medium", "-k", "0.5"])["regularization"], json!(0.5));
+    let words = ["fit", "data.csv", "-o", "m.argwhy", "--preset", "ant-expert"];
+    let refused = folder.run(words).exits(2);
+    says(&refused.stderr, &["ant-expert", "hopper-medium-expert"]);
+}
+
+#[test]
 fn unbounded_decisions_are_noted_unless_meant() {
     let folder = Folder::with_data(30);
     let fit = |more: &[&str]| {

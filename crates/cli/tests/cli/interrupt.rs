@@ -1,4 +1,4 @@
-//! Ctrl-C stops at the next step and saves what is reached.
+//! Ctrl-C stops at the next step and saves what is reached, certified where there is time for it.
 
 use crate::common::{Folder, written};
 use serde_json::Value;
@@ -6,21 +6,24 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Starts a fit that has minutes of work, sends `signal` once its first step is in the trace, and
-/// gives the result.
-fn stopped_by(signal: &str) -> (Folder, Value) {
-    let folder = Folder::with_data(6000);
+/// Starts a fit that never ends, sends `signal` once its first step is in the trace, and gives the
+/// result.
+fn stopped_by(signal: &str, rows: usize, more: &[&str]) -> (Folder, Value) {
+    let folder = Folder::with_data(rows);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
         .args(["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--json"])
         .args(["--operator=tiled", "--precision=f64", "--kernel=laplace", "--threads=1"])
         .args(["--tol=1e-300", "--max-iterations=1000000", "--trace=t.jsonl"])
+        .args(more)
         .current_dir(folder.path(""))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let started = Instant::now();
-    let begun = || std::fs::read(folder.path("t.jsonl")).is_ok_and(|trace| trace.contains(&b'\n'));
+    let lines = |trace: String| trace.lines().count();
+    let begun =
+        || std::fs::read_to_string(folder.path("t.jsonl")).is_ok_and(|trace| lines(trace) > 1);
     while !begun() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before its first step");
         assert!(started.elapsed() < Duration::from_mins(2), "no step in two minutes");
@@ -37,7 +40,8 @@ fn stopped_by(signal: &str) -> (Folder, Value) {
 
 #[test]
 fn what_is_reached_is_saved_with_its_certificate() {
-    let (folder, result) = stopped_by("INT");
+    // Few enough for a certificate in time even on a busy machine.
+    let (folder, result) = stopped_by("INT", 1000, &[]);
     assert_eq!(result["status"], "interrupted");
     for name in ["objective", "primal", "dual", "gap", "relative_gap"] {
         assert!(result[name].as_f64().is_some_and(f64::is_finite), "{name} in {result}");
@@ -50,6 +54,20 @@ fn what_is_reached_is_saved_with_its_certificate() {
     }
     folder.run(["predict", "m.argwhy", "data.csv", "-o", "p.npy", "--rows=0:50"]).exits(0);
     assert!(written(&folder.path("p.npy")).iter().all(|u| (-1.0..=1.0).contains(u)));
+}
+
+/// A certificate would take many seconds here; nobody waits for that.
+#[test]
+fn without_time_for_a_certificate_what_is_reached_is_a_checkpoint() {
+    let blocks = ["--solver=sso", "--block=20", "--init=expert"];
+    let (folder, result) = stopped_by("TERM", 60_000, &blocks);
+    assert_eq!((&result["status"], &result["model"]), (&"interrupted".into(), &Value::Null));
+    assert_eq!(result["checkpoint"], "m.argwhy.checkpoint");
+    assert!(!folder.path("m.argwhy").exists());
+    let resume = ["-o", "n.argwhy", "--bounds=-1,1", "--resume=m.argwhy.checkpoint"];
+    let other = ["--rows=0:100"];
+    let said = folder.refused(["fit", "data.csv"].iter().chain(&resume).chain(&other));
+    assert!(said.contains("belongs to other rows") && said.contains("--resume"), "{said}");
 }
 
 #[test]

@@ -64,6 +64,12 @@ fn the_model_learns_from_all_rows_whatever_is_kept_aside() {
     let folder = Folder::with_data(80);
     let model = |more: &[&str]| {
         let (result, told) = fit(&folder, &[&["--bounds=-1,1"], more].concat());
+        // Rows kept aside leave ranges and misfits in the model, and nothing else.
+        let mut stored = argwhy::load_model(&folder.path("m.argwhy")).unwrap();
+        let asked = !more.contains(&"--holdout=0");
+        assert_eq!(stored.model.calibration.take().is_some(), asked);
+        assert_eq!(stored.model.misfits.take().is_some(), asked);
+        argwhy::io::save_model(&folder.path("m.argwhy"), &stored.model, &stored.settings).unwrap();
         (timeless(&folder.path("m.argwhy"), &Value::Null), result, told)
     };
     let (all, judged, _) = model(&[]);

@@ -7,6 +7,7 @@ mod constraints;
 
 mod attacks;
 mod charging;
+mod checkpoints;
 mod contract;
 mod determinism;
 mod device;
@@ -23,7 +24,9 @@ mod outputs;
 mod paperwork;
 mod path;
 mod primal;
+mod ranges;
 mod refusals;
 mod sso;
 mod theta;
 mod tune;
+mod update;

@@ -95,8 +95,11 @@ fn every_command_takes_a_plain_model() {
     let line = r#"{"signal": [0.1, 0.2, 0.3]}"#;
     let answer = folder.run_with(["predict", "m.argwhy", "--jsonl"], line).exits(0).json();
     assert_eq!(answer["decision"].as_array().unwrap().len(), 2);
-    // A few numbers, however many samples there were.
-    assert!(folder.bytes("m.argwhy").len() < 4000);
+    // A few numbers, however many samples there were, but for those of rows kept aside.
+    let mut stored = argwhy::load_model(&folder.path("m.argwhy")).unwrap();
+    (stored.model.calibration, stored.model.misfits) = (None, None);
+    let bytes = argwhy::io::encode_model(&stored.model, &stored.settings).unwrap();
+    assert!(bytes.len() < 4000);
 }
 
 #[test]

@@ -373,11 +373,11 @@ fn models_that_are_not() {
     let mut longer = whole.clone();
     longer.push(0);
     use_of(&longer);
-    let old = br#"\"format\":3,"#;
+    let old = br#"\"format\":4,"#;
     let at = whole.windows(old.len()).position(|w| w == old).unwrap();
     let mut newer = whole.clone();
     newer[at..at + old.len()].copy_from_slice(br#"\"format\":9,"#);
-    says(&use_of(&newer), &["format 9", "reads up to 3", "update argwhy"]);
+    says(&use_of(&newer), &["format 9", "reads up to 4", "update argwhy"]);
 }
 
 #[test]

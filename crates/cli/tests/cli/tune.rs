@@ -144,3 +144,39 @@ fn bad_searches_are_refused_in_a_sentence() {
     says(&told(&["--resume", "-o", "nowhere"]), &["no search to resume"]);
     says(&told(&["--groups=plant", "--order=time"]), &["--groups", "--order"]);
 }
+
+/// One of four signals decides; the others are noise of the same width.
+#[test]
+fn signals_that_do_not_matter_get_a_long_scale() {
+    let folder = Folder::new();
+    let mut text = "signals_0,signals_1,signals_2,signals_3,decisions\n".to_owned();
+    for i in 0..260 {
+        let s: Vec<f64> = (0..4).map(|j| noise(i, j)).collect();
+        let wish = 1.2 * (6.0 * s[1]).sin() + 0.1 * noise(i, 5);
+        writeln!(text, "{},{},{},{},{}", s[0], s[1], s[2], s[3], wish.clamp(-1.0, 1.0)).unwrap();
+    }
+    folder.write("data.csv", text);
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--kernel=rbf", "--gamma=1", "--trend=none"];
+    let auto = ["--length-scales=auto", "-k=1e-3", "--features=raw", "--json"];
+    let found = folder.run(args.iter().chain(&auto)).exits(0).json();
+    let scales: Vec<f64> =
+        found["best"]["length-scales"].as_array().unwrap().iter().map(number).collect();
+    assert!([0, 2, 3].iter().all(|&j| scales[j] > 2.0 * scales[1]), "{scales:?}");
+    let without = found["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|t| t["round"] == 1 && t["settings"]["length-scales"].is_null());
+    assert!(number(&found["best"]["error"]) < 0.8 * number(&without.unwrap()["error"]));
+    says(&folder.text("argwhy-tune/best.toml"), &["length-scales = ["]);
+    let config = ["--config=argwhy-tune/best.toml", "-o", "m.argwhy", "-q", "--json"];
+    let fitted = folder.run(["fit", "data.csv"].iter().chain(&config)).exits(0).json();
+    assert!(number(&fitted["judged"]["r2"]) > 0.9, "{fitted}");
+    // The search again, from its record.
+    let again = folder.run(args.iter().chain(&auto).chain(&["--resume"])).exits(0).json();
+    assert_eq!(again["best"], found["best"]);
+    let refused = ["fit", "data.csv", "-o", "n.argwhy", "--length-scales=auto"];
+    says(&folder.refused(refused), &["--tune"]);
+    let poly = ["tune", "data.csv", "--features=poly2", "--length-scales=auto"];
+    says(&folder.refused(poly), &["--features raw", "poly2"]);
+}

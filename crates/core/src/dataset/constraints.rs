@@ -4,6 +4,7 @@ use super::relation::Relation;
 use crate::error::Error;
 use ndarray::{
     Array, Array1, Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis, Dimension, Ix1, Ix2, Ix3,
+    concatenate,
 };
 
 /// matrix·u ≤ bound, equal_matrix·u = equal_bound, lower ≤ u ≤ upper, each part optional and each
@@ -108,6 +109,34 @@ fn pick<D: Dimension + ndarray::RemoveAxis>(
     if array.shape()[0] == 1 { array.clone() } else { array.select(Axis(0), samples) }
 }
 
+/// Both of two parts, or neither.
+fn both<T>(what: &'static str, a: Option<T>, b: Option<T>) -> Result<Option<(T, T)>, Error> {
+    match (a, b) {
+        (Some(a), Some(b)) => Ok(Some((a, b))),
+        (None, None) => Ok(None),
+        _ => Err(Error::OneSided { what }),
+    }
+}
+
+/// One array behind the other along the first axis, each for all samples or one a sample.
+fn join<D: Dimension + ndarray::RemoveAxis>(
+    what: &'static str,
+    a: &Array<f64, D>,
+    b: &Array<f64, D>,
+    counts: (usize, usize),
+) -> Result<Array<f64, D>, Error> {
+    if a.shape()[0] == 1 && a == b {
+        return Ok(a.clone());
+    }
+    let each = |array: &Array<f64, D>, count: usize| {
+        let rows: Vec<usize> =
+            if array.shape()[0] == 1 { vec![0; count] } else { (0..count).collect() };
+        array.select(Axis(0), &rows)
+    };
+    let (a, b) = (each(a, counts.0), each(b, counts.1));
+    concatenate(Axis(0), &[a.view(), b.view()]).map_err(|_| Error::OneSided { what })
+}
+
 impl Constraints {
     /// No limits yet.
     pub fn new() -> Self {
@@ -195,6 +224,32 @@ impl Constraints {
             lower: side(&self.lower),
             upper: side(&self.upper),
         }
+    }
+
+    /// Those of `counts.0` samples with those of `counts.1` others behind them. Parts that are for
+    /// all samples stay so where both sides say the same.
+    ///
+    /// Fails where one side has a part that the other lacks, or another number of rows.
+    pub fn joined(&self, other: &Self, counts: (usize, usize)) -> Result<Self, Error> {
+        let rows = |a: &Option<Rows>, b: &Option<Rows>, relation: Relation| {
+            let Some((a, b)) = both(relation.matrix(), a.as_ref(), b.as_ref())? else {
+                return Ok(None);
+            };
+            Ok::<_, Error>(Some(Rows {
+                matrix: join(relation.matrix(), &a.matrix, &b.matrix, counts)?,
+                bound: join(relation.bound(), &a.bound, &b.bound, counts)?,
+            }))
+        };
+        let side = |what, a: &Option<Array2<f64>>, b: &Option<Array2<f64>>| {
+            let pair = both(what, a.as_ref(), b.as_ref())?;
+            pair.map(|(a, b)| join(what, a, b, counts)).transpose()
+        };
+        Ok(Self {
+            inequalities: rows(&self.inequalities, &other.inequalities, Relation::AtMost)?,
+            equalities: rows(&self.equalities, &other.equalities, Relation::Equal)?,
+            lower: side("lower", &self.lower, &other.lower)?,
+            upper: side("upper", &self.upper, &other.upper)?,
+        })
     }
 
     /// matrix (1 or N × rows × n) and bound (1 or N × rows) of matrix·u ≤ bound.

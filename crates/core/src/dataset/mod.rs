@@ -11,7 +11,7 @@ pub use names::Names;
 pub use relation::{Half, Relation};
 
 use crate::error::Error;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis, concatenate};
 
 /// Signals (n_samples × signal_dim) and the decisions taken on them (n_samples × decision_dim),
 /// with the constraints they were taken under and how much each sample counts, where data says so.
@@ -109,6 +109,48 @@ impl Dataset {
     /// Rows.
     pub fn n_samples(&self) -> usize {
         self.signals.nrows()
+    }
+
+    /// The listed rows, in their order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            signals: self.signals.select(Axis(0), rows),
+            decisions: self.decisions.select(Axis(0), rows),
+            constraints: self.constraints.as_ref().map(|given| given.select(rows)),
+            weights: self.weights.as_ref().map(|w| rows.iter().map(|&row| w[row]).collect()),
+            names: self.names.clone(),
+        }
+    }
+
+    /// These rows with those of `other` behind them, under the names of these. A side without
+    /// weights has one each.
+    pub fn joined(&self, other: &Self) -> Result<Self, Error> {
+        let columns = |what, owner, a: &Array2<f64>, b: &Array2<f64>| {
+            let rows = [a.view(), b.view()];
+            concatenate(Axis(0), &rows).map_err(|_| Error::Width {
+                what,
+                owner,
+                expected: a.ncols(),
+                found: b.ncols(),
+            })
+        };
+        let counts = (self.n_samples(), other.n_samples());
+        let nothing = Constraints::new();
+        let given = |data: &Self| data.constraints.clone().unwrap_or_else(|| nothing.clone());
+        let constraints = given(self).joined(&given(other), counts)?;
+        let weights = (self.weights.is_some() || other.weights.is_some()).then(|| {
+            let of =
+                |data: &Self| data.weights.clone().unwrap_or_else(|| vec![1.0; data.n_samples()]);
+            [of(self), of(other)].concat()
+        });
+        Ok(Self {
+            signals: columns("signals", "the old data", &self.signals, &other.signals)?,
+            decisions: columns("decisions", "the old data", &self.decisions, &other.decisions)?,
+            constraints: (!constraints.is_empty()).then_some(constraints),
+            weights,
+            names: self.names.clone(),
+        })
     }
 
     /// Both arrays, by value.

@@ -29,10 +29,24 @@ pub(crate) struct Face {
     pub(crate) basis: Vec<f64>,
     /// Whether the interior-point method had to help.
     pub(crate) rescued: bool,
+    /// What the program that found the decision leaves open.
+    pub(crate) doubt: Doubt,
+}
+
+/// What a small program leaves open about its decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt {
     /// How far the decision's objective can be above the least, by rounding.
-    pub(crate) doubt: f64,
+    pub(crate) value: f64,
     /// Σ|ν| of the rows that hold it: what a unit beyond them would be worth at most.
     pub(crate) price: f64,
+}
+
+impl Doubt {
+    /// How far the objective of a decision can be off that is so far beyond its rows.
+    pub(crate) fn at(self, beyond: f64) -> f64 {
+        self.value + self.price * beyond
+    }
 }
 
 impl Face {
@@ -47,8 +61,10 @@ impl Face {
             working: solver.working_set().to_vec(),
             basis: solver.basis().to_vec(),
             rescued: solver.used_fallback(),
-            doubt,
-            price: solver.multipliers().iter().map(|nu| nu.abs()).sum(),
+            doubt: Doubt {
+                value: doubt,
+                price: solver.multipliers().iter().map(|nu| nu.abs()).sum(),
+            },
         }
     }
 
@@ -75,9 +91,12 @@ pub(crate) struct Split {
 }
 
 impl Faces {
-    /// Whether the dimensions are systems of their own.
-    pub(crate) fn is_separate(&self) -> bool {
-        matches!(self, Self::Box(_))
+    /// Systems of Newton's method, and the dimensions of each.
+    pub(crate) fn systems(&self, decision_dim: usize) -> (usize, usize) {
+        match self {
+            Self::Box(_) => (decision_dim, 1),
+            Self::Polyhedral(_) => (1, decision_dim),
+        }
     }
 
     /// Rows that held sample `i`'s decision.
@@ -104,12 +123,12 @@ impl Faces {
         }
     }
 
-    /// How far each decision's objective can be above the least, by rounding, and what a unit
-    /// beyond its limits is worth at most; nothing for boxes, whose decisions are exact.
-    pub(crate) fn doubts(&self) -> Vec<(f64, f64)> {
+    /// What the small programs behind the decisions leave open; none for boxes, whose decisions are
+    /// exact.
+    pub(crate) fn doubts(&self) -> Option<Vec<Doubt>> {
         match self {
-            Self::Box(_) => Vec::new(),
-            Self::Polyhedral(faces) => faces.iter().map(|face| (face.doubt, face.price)).collect(),
+            Self::Box(_) => None,
+            Self::Polyhedral(faces) => Some(faces.iter().map(|face| face.doubt).collect()),
         }
     }
 

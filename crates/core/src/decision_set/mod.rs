@@ -5,6 +5,7 @@
 //! the decisions nearest to what is desired, and whether observed decisions lie in their sets.
 
 mod boxes;
+mod extents;
 mod faces;
 mod label;
 mod limits;

@@ -16,6 +16,9 @@ use crate::error::Error;
 use crate::qp::{ActiveSet, Metric, residual};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
+/// What two projections of one point on general rows may differ by, relative to the largest decision.
+const LAST_BITS: f64 = 8.0 * f64::EPSILON;
+
 /// A decision set for every sample.
 #[derive(Clone, Debug)]
 pub enum SampleSets {
@@ -65,9 +68,31 @@ impl SampleSets {
         }
     }
 
-    /// Whether each dimension has limits of its own, and for Θ = I is a problem of its own.
-    pub fn is_separate(&self) -> bool {
-        matches!(self, Self::Boxes(_))
+    /// Dimensions that make up one system of Newton's method: with boxes each is one of its own.
+    pub(crate) fn dims_per_system(&self) -> usize {
+        match self {
+            Self::Boxes(_) => 1,
+            Self::Polyhedra(polyhedra) => polyhedra.n,
+        }
+    }
+
+    /// Relative to the largest decision, by how much two projections of one point may differ: those
+    /// on general rows are what small programs find, those on boxes are exact.
+    pub(crate) fn projection_rounding(&self) -> f64 {
+        match self {
+            Self::Boxes(_) => 0.0,
+            Self::Polyhedra(_) => LAST_BITS,
+        }
+    }
+
+    /// Whether anything limits a decision.
+    pub(crate) fn has_limits(&self) -> bool {
+        match self {
+            Self::Boxes(boxes) => {
+                boxes.lower.iter().chain(&boxes.upper).any(|limit| limit.is_finite())
+            }
+            Self::Polyhedra(_) => true,
+        }
     }
 
     /// Every row of every sample's matrix, once where samples share it; none for boxes.

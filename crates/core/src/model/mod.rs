@@ -1,8 +1,12 @@
 //! What is learned: everything a decision needs, and the proof that came with it.
 
+mod calibration;
+mod misfits;
 mod seen;
 mod validate;
 
+pub use calibration::Calibration;
+pub use misfits::{KeptOut, Misfit, Misfits};
 pub use seen::{LEVELS, Seen};
 
 use crate::dataset::Names;
@@ -36,6 +40,10 @@ pub struct Model {
     pub names: Names,
     /// What it remembers of the situations it was trained on; nothing in older models.
     pub seen: Option<Seen>,
+    /// How far it was from the expert on rows kept aside; nothing where none were.
+    pub calibration: Option<Calibration>,
+    /// Rows that it explains worst; nothing where that was not looked for.
+    pub misfits: Option<Misfits>,
     /// How the model came about.
     pub record: FitRecord,
 }
@@ -143,6 +151,28 @@ impl FitRecord {
 }
 
 impl Model {
+    /// What deciding needs: no names, θ_uu = I, and no memory of training beside the record.
+    pub fn bare(
+        features: FeatureMap,
+        law: Law,
+        set: DecisionSet,
+        constrained: bool,
+        record: FitRecord,
+    ) -> Self {
+        Self {
+            features,
+            law,
+            set,
+            constrained,
+            theta: None,
+            names: Names::default(),
+            seen: None,
+            calibration: None,
+            misfits: None,
+            record,
+        }
+    }
+
     /// Cuts the samples without weight and keeps the rest; of an outcome with weights of features,
     /// those alone.
     pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {
@@ -162,6 +192,8 @@ impl Model {
             theta: outcome.theta.clone(),
             names,
             seen: None,
+            calibration: None,
+            misfits: None,
             record: FitRecord {
                 status: outcome.status,
                 n_samples: problem.n_samples(),

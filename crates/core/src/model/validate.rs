@@ -14,6 +14,12 @@ impl Model {
         if let Some(seen) = &self.seen {
             seen.validate(self.features.signal_dim())?;
         }
+        if let Some(calibration) = &self.calibration {
+            calibration.validate(self.decision_dim())?;
+        }
+        if let Some(misfits) = &self.misfits {
+            misfits.validate(self.decision_dim())?;
+        }
         self.kernel().validate_for(self.features.n_features())?;
         match &self.law {
             Law::Kernel(support) => self.validate_support(support)?,

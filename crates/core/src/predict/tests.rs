@@ -45,6 +45,8 @@ fn model(kernel: Kernel, clip: f64, n: usize) -> Model {
         theta: None,
         names: crate::dataset::Names::default(),
         seen: None,
+        calibration: None,
+        misfits: None,
         record: FitRecord {
             status: Status::Solved,
             n_samples: n,

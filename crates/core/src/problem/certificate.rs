@@ -71,11 +71,11 @@ pub struct Certified {
 }
 
 /// What rounding may have taken off the gap, and how far P and D may be off, group by group, beside
-/// what small quadratic programs leave open in all.
+/// what small quadratic programs leave open in all; none where no program was solved.
 struct Rounding {
     gap: Vec<f64>,
     doubt: Vec<f64>,
-    programs: f64,
+    programs: Option<f64>,
 }
 
 impl Problem {
@@ -174,16 +174,16 @@ impl Problem {
         desired: &Array2<f64>,
         decided: &Decided,
     ) -> Vec<f64> {
-        if self.sets.is_separate() {
+        let Some(doubts) = decided.faces.doubts() else {
             return vec![0.0; self.groups.count()];
-        }
-        let (n, doubts, y) = (self.n_samples(), decided.faces.doubts(), &decided.decisions);
+        };
+        let (n, y) = (self.n_samples(), &decided.decisions);
         let left_out = &(responses - y) - differences;
         let own = self.gaps_of_differences(&left_out, desired, y);
         let (d, left_out) = (slice(differences), slice(&left_out));
         let last = self.means(|at| {
             2.0 * (left_out[at] * d[at]).abs()
-                + f64::EPSILON * doubts[at % n].1 * slice(responses)[at].abs()
+                + f64::EPSILON * doubts[at % n].price * slice(responses)[at].abs()
         });
         own.into_iter().zip(last).map(|(own, last)| own + last).collect()
     }
@@ -314,11 +314,9 @@ impl Problem {
         let (off, a, d, g) = (slice(off), slice(coefficients), slice(differences), slice(desired));
         let u = slice(&self.decisions);
         let ridge = self.ridge();
-        let gap = if self.sets.is_separate() {
-            self.means(|at| 2.0 * off[at] * (d[at].abs() + off[at]))
-        } else {
+        let doubts = decided.faces.doubts();
+        let gap = if let Some(doubts) = &doubts {
             let groups = self.groups.members();
-            let doubts = decided.faces.doubts();
             let shares = groups.iter().map(|group| {
                 let length = |v: &[f64], i: usize| {
                     group.iter().map(|j| v[j * n + i] * v[j * n + i]).sum::<f64>().sqrt()
@@ -326,17 +324,16 @@ impl Problem {
                 let sum = sum_over(n, |i| {
                     let (off, differences) = (length(off, i), length(d, i));
                     let pull = length(g, i) + length(y, i);
-                    let (doubt, price) = doubts[i];
                     // Responses beyond a row by rounding would be worth that much less inside.
-                    let outside = price * self.sets.beyond(i, responses.column(i));
                     2.0 * off * (differences + off)
                         + 16.0 * UNIT * differences * pull
-                        + doubt
-                        + outside
+                        + doubts[i].at(self.sets.beyond(i, responses.column(i)))
                 });
                 sum / self.total
             });
             shares.collect()
+        } else {
+            self.means(|at| 2.0 * off[at] * (d[at].abs() + off[at]))
         };
         let doubt = self.means(|at| {
             // The derivative of N·P in g_i, with α as it is.
@@ -347,16 +344,10 @@ impl Problem {
         });
         // X(g) is where a small program stopped: its value is off by its doubt, and by what it is
         // beyond a row.
-        let programs = if self.sets.is_separate() {
-            0.0
-        } else {
-            let doubts = decided.faces.doubts();
-            let off = |i: usize| {
-                let (doubt, price) = doubts[i];
-                doubt + price * self.sets.beyond(i, decided.decisions.column(i))
-            };
+        let programs = doubts.map(|doubts| {
+            let off = |i: usize| doubts[i].at(self.sets.beyond(i, decided.decisions.column(i)));
             sum_over(n, off) / self.total
-        };
+        });
         Rounding { gap, doubt, programs }
     }
 
@@ -368,7 +359,7 @@ impl Problem {
         mut rounding: Rounding,
     ) -> Result<Certificate, Error> {
         values.doubt = std::mem::take(&mut rounding.doubt);
-        if !self.sets.is_separate() {
+        if rounding.programs.is_some() {
             // What small programs find is right to last places: nothing below P's own is claimed.
             let places = values.primal.iter().map(|primal| f64::EPSILON * primal.abs());
             rounding.gap.iter_mut().zip(places).for_each(|(gap, place)| *gap += place);
@@ -387,11 +378,11 @@ impl Problem {
         let scales = self.scales(&values)?;
         let bound = rounding.gap.iter().sum::<f64>();
         let doubt: f64 = values.doubt.iter().sum();
-        let few = if self.sets.is_separate() { self.n_samples() as f64 } else { 1.0 };
+        let few = if rounding.programs.is_none() { self.n_samples() as f64 } else { 1.0 };
         let visible = (2.0 * bound >= gap && relative(&rounding.gap, &scales) > VISIBLE)
             || relative(&values.doubt, &scales) > CLEAR
             || doubt > primal.abs() * CLEAR.min(few * VISIBLE);
-        let doubt = if visible { doubt } else { 0.0 } + rounding.programs;
+        let doubt = if visible { doubt } else { 0.0 } + rounding.programs.unwrap_or(0.0);
         let (primal, dual) = (primal + doubt, primal - doubt - gap);
         let relative_gap = relative(&values.gap, &scales);
         Ok(Certificate { objective, primal, dual, gap, relative_gap, rounding: bound })

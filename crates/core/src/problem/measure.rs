@@ -9,9 +9,6 @@ use crate::error::Error;
 use crate::linalg::sums::sum_over;
 use ndarray::{Array2, ArrayView2};
 
-/// On polyhedra, relative to the largest decision: a difference up to this is none.
-pub(super) const LAST_BITS: f64 = 8.0 * f64::EPSILON;
-
 /// Relative to what can be explained, P below which nothing is left to explain.
 const NOTHING: f64 = 1e-12;
 
@@ -80,11 +77,9 @@ impl Problem {
         decided: &Array2<f64>,
     ) -> Array2<f64> {
         let mut differences = responses - decided;
-        if !self.sets.is_separate() {
-            for (mut row, largest) in differences.rows_mut().into_iter().zip(&self.largest) {
-                let same = LAST_BITS * largest;
-                row.mapv_inplace(|d| if d.abs() <= same { 0.0 } else { d });
-            }
+        for (mut row, largest) in differences.rows_mut().into_iter().zip(&self.largest) {
+            let same = self.sets.projection_rounding() * largest;
+            row.mapv_inplace(|d| if d.abs() <= same { 0.0 } else { d });
         }
         differences
     }
@@ -148,9 +143,6 @@ impl Problem {
         decided: &Array2<f64>,
     ) -> Vec<f64> {
         let terms = self.excess_terms(differences, desired, decided);
-        if self.sets.is_separate() {
-            return self.means(terms);
-        }
         let n = self.n_samples();
         let groups = self.groups.members();
         // On general rows a response may be outside by rounding, and its share negative: that much

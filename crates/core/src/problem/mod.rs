@@ -188,9 +188,7 @@ impl Problem {
     /// changing Θ needs.
     #[must_use]
     pub(crate) fn coupled(mut self) -> Self {
-        if self.sets.is_separate() {
-            self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
-        }
+        self.sets = Arc::new(Arc::unwrap_or_clone(self.sets).coupled());
         self
     }
 
@@ -238,6 +236,27 @@ impl Problem {
         // The rows of a block may leave dimensions apart that others tie together.
         let (groups, largest) = (self.groups.clone(), self.largest.clone());
         Self { groups, largest, ..block.measured() }
+    }
+
+    /// The problem of a fit that never saw sample `i`.
+    #[must_use]
+    pub(crate) fn without(&self, i: usize) -> Self {
+        let others: Vec<usize> = (0..self.n_samples()).filter(|&l| l != i).collect();
+        let decisions = self.decisions.select(Axis(1), &others).as_standard_layout().into_owned();
+        let weight = self.roots.as_ref().map_or(1.0, |roots| roots[i] * roots[i]);
+        let rest = Self {
+            decisions: Arc::new(decisions),
+            sets: Arc::new(self.sets.select(&others)),
+            metric: self.metric.clone(),
+            groups: Groups::default(),
+            largest: Vec::new(),
+            total: self.total - weight,
+            roots: self.roots.as_ref().map(|roots| others.iter().map(|&l| roots[l]).collect()),
+            offset: None,
+            scales: None,
+            ..*self
+        };
+        rest.measured()
     }
 
     /// Samples of this problem: N, or a block's p.

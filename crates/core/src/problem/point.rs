@@ -35,8 +35,7 @@ impl Problem {
             if self.is_negligible(j, i, step) { decision } else { decision - step }
         });
         self.sets.project_all(&mut points)?;
-        if !self.sets.is_separate() {
-            // A projection on general rows has rounding of its own.
+        if self.sets.projection_rounding() > 0.0 {
             for (i, mut x) in points.columns_mut().into_iter().enumerate() {
                 let u = self.decisions.column(i);
                 let steps = x.iter().zip(u).map(|(x, u)| x - u);

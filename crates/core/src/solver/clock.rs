@@ -2,6 +2,8 @@
 
 use super::observer::{Iteration, Observer};
 use super::outcome::Status;
+use super::state::State;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Time, interrupts and the observer behind one question: go on?
@@ -25,6 +27,11 @@ impl<'a> Clock<'a> {
         }
     }
 
+    /// Offers what has been reached.
+    pub(crate) fn offer(&mut self, state: &dyn Fn() -> State) {
+        self.observer.on_state(state);
+    }
+
     pub(crate) fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
@@ -45,11 +52,20 @@ impl<'a> Clock<'a> {
 /// To a solver inside another's step: it asks whether to go on, and its own steps are reported to
 /// nobody.
 impl Observer for Clock<'_> {
-    fn poll(&mut self) -> std::ops::ControlFlow<()> {
-        if Clock::poll(self) {
-            std::ops::ControlFlow::Break(())
-        } else {
-            std::ops::ControlFlow::Continue(())
-        }
+    fn poll(&mut self) -> ControlFlow<()> {
+        if Clock::poll(self) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// As [`Clock`], to a solver of all samples: what it reaches is worth keeping.
+pub(crate) struct Within<'a, 'b>(pub(crate) &'a mut Clock<'b>);
+
+impl Observer for Within<'_, '_> {
+    fn on_state(&mut self, state: &dyn Fn() -> State) {
+        self.0.offer(state);
+    }
+
+    fn poll(&mut self) -> ControlFlow<()> {
+        Observer::poll(self.0)
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct System<'a> {
 impl System<'_> {
     /// Rows that belong to one system.
     fn rows_each(&self) -> usize {
-        if self.faces.is_separate() { 1 } else { self.decision_dim }
+        self.faces.systems(self.decision_dim).1
     }
 
     /// ‖b‖ of each system.

@@ -9,6 +9,7 @@ mod outcome;
 pub mod path;
 pub mod primal;
 pub mod sso;
+mod state;
 pub mod theta;
 
 pub use newton::NewtonSettings;
@@ -16,3 +17,4 @@ pub use observer::{BlockStep, Ignore, Iteration, Observer};
 pub use outcome::{LearnedTheta, Outcome, Status};
 pub use primal::PrimalSettings;
 pub use sso::SsoSettings;
+pub use state::State;

@@ -1,5 +1,6 @@
 //! What a solver tells while it runs, and how it is asked to stop.
 
+use super::state::State;
 use crate::problem::{Certificate, Decided, Problem};
 use ndarray::Array2;
 use serde::Serialize;
@@ -81,6 +82,10 @@ pub trait Observer {
     fn on_iteration(&mut self, _iteration: &Iteration) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
+
+    /// After each step, what a later fit can go on from. It is made when `state` is called, which
+    /// copies as many numbers as there are decisions.
+    fn on_state(&mut self, _state: &dyn Fn() -> State) {}
 
     /// Between the products inside a step, some milliseconds to seconds apart; breaking abandons
     /// the step.

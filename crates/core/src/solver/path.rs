@@ -9,30 +9,36 @@ use super::clock::Clock;
 use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::Observer;
 use super::outcome::{Outcome, Status};
+use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::Problem;
 use ndarray::Array2;
 
-/// Minimises P of `problem` with each of `regularizations` in place of its own, and hands each
-/// outcome to `each` with the problem it solves. An interrupted one is the last; so is one that
-/// `each` fails on.
+/// Minimises P of `problem` with each of `regularizations` in place of its own, the first from
+/// `start`, and hands each outcome to `each` with the problem it solves. An interrupted one is the
+/// last; so is one that `each` fails on.
+#[expect(clippy::too_many_arguments, reason = "as the other solvers, and what to do with each")]
 pub fn solve<E: From<Error>>(
     mut problem: Problem,
     operator: &dyn KernelOperator,
     regularizations: &[f64],
     settings: &NewtonSettings,
     seed: u64,
+    start: Option<&State>,
     observer: &mut dyn Observer,
     mut each: impl FnMut(&Problem, Outcome) -> Result<(), E>,
 ) -> Result<(), E> {
     settings.validate()?;
     let operator = problem.weigh(operator)?;
     let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
-    let mut path = Path { operator: &operator, settings, seed, smallest, made: None, start: None };
+    let start = start.map(|start| start.start(&problem, &operator)).transpose()?;
+    let mut products = usize::from(start.is_some());
+    let mut path = Path { operator: &operator, settings, seed, smallest, made: None, start };
     for &regularization in regularizations {
         problem = problem.with_regularization(regularization)?;
-        let outcome = path.solve(&problem, observer)?;
+        let mut outcome = path.solve(&problem, observer)?;
+        outcome.kernel_products += std::mem::take(&mut products);
         let interrupted = outcome.status == Status::Interrupted;
         each(&problem, outcome)?;
         if interrupted {

@@ -33,33 +33,43 @@ pub fn write_decisions(
     decisions: ArrayView2<f64>,
     names: &[String],
 ) -> Result<(), DataError> {
-    write_decisions_beside(path, decisions, names, None)
+    write_decisions_beside(path, decisions, names, Beside::default())
 }
 
-/// As [`write_decisions`], with one more number a row under a name of its own: another array of an
-/// `.npz`, another column of a `.csv`; an `.npy` has no room for it.
+/// What is written beside decisions, row by row.
+#[derive(Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// Least and greatest decisions, n × decision_dim each: arrays `decisions_low` and
+    /// `decisions_high` of an `.npz`, columns `NAME_low` and `NAME_high` of a `.csv`.
+    pub range: Option<(ArrayView2<'a, f64>, ArrayView2<'a, f64>)>,
+    /// An array, or a column, `familiarity`.
+    pub familiarity: Option<&'a [f64]>,
+}
+
+impl Beside<'_> {
+    fn is_empty(&self) -> bool {
+        self.range.is_none() && self.familiarity.is_none()
+    }
+}
+
+/// As [`write_decisions`], with more numbers a row; an `.npy` has no room for them.
 #[allow(clippy::needless_pass_by_value, reason = "views are passed by value, as in ndarray")]
 pub fn write_decisions_beside(
     path: &Path,
     decisions: ArrayView2<f64>,
     names: &[String],
-    beside: Option<(&str, &[f64])>,
+    beside: Beside<'_>,
 ) -> Result<(), DataError> {
     check_decisions_ending(path)?;
     let is_npy = ending(path).as_deref() == Some("npy");
-    if beside.is_some() && is_npy {
+    if !beside.is_empty() && is_npy {
         let endings = ".npz or .csv (an .npy holds decisions alone)";
         return Err(DataError::WriteEnding { path: path.to_path_buf(), endings });
     }
-    let header = || {
-        let numbered = (0..decisions.ncols()).map(|i| format!("decisions_{i}"));
-        let own: Vec<String> = if names.is_empty() { numbered.collect() } else { names.to_vec() };
-        own.into_iter().chain(beside.map(|(name, _)| name.to_owned())).collect::<Vec<_>>()
-    };
     replace(path, |out| match ending(path).as_deref() {
         Some("npz") => npz(&decisions, beside, out),
         Some("npy") => npy(&decisions, out),
-        _ => csv(&decisions, &header(), beside.map(|(_, values)| values), out),
+        _ => csv(&decisions, names, beside, out),
     })
     .map_err(|source| DataError::Write { path: path.to_path_buf(), source })
 }
@@ -227,14 +237,17 @@ fn without_temporary_name(error: &io::Error) -> io::Error {
 
 fn npz(
     array: &ArrayView2<f64>,
-    beside: Option<(&str, &[f64])>,
+    beside: Beside<'_>,
     out: &mut (impl Write + Seek),
 ) -> io::Result<()> {
     let mut archive = ZipWriter::new(Latch::new(out));
-    archive.start_file("decisions.npy", stored(array.len() as u64 * 8))?;
-    npy(array, &mut archive)?;
-    if let Some((name, values)) = beside {
-        archive.start_file(format!("{name}.npy"), stored(values.len() as u64 * 8))?;
+    let ranges = beside.range.iter().flat_map(|(low, high)| [("_low", low), ("_high", high)]);
+    for (end, array) in [("", array)].into_iter().chain(ranges) {
+        archive.start_file(format!("decisions{end}.npy"), stored(array.len() as u64 * 8))?;
+        npy(array, &mut archive)?;
+    }
+    if let Some(values) = beside.familiarity {
+        archive.start_file("familiarity.npy", stored(values.len() as u64 * 8))?;
         npy_header("<f8", &format!("({},)", values.len()), &mut archive)?;
         blocks(values.iter().map(|value| value.to_le_bytes()), &mut archive)?;
     }
@@ -320,15 +333,29 @@ fn cell(text: &str) -> String {
 
 fn csv(
     array: &ArrayView2<f64>,
-    header: &[String],
-    beside: Option<&[f64]>,
+    names: &[String],
+    beside: Beside<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let numbered = (0..array.ncols()).map(|i| format!("decisions_{i}"));
+    let names: Vec<String> = if names.is_empty() { numbered.collect() } else { names.to_vec() };
+    let mut header = names.clone();
+    if beside.range.is_some() {
+        header.extend(
+            names.iter().flat_map(|name| ["low", "high"].map(|end| format!("{name}_{end}"))),
+        );
+    }
+    header.extend(beside.familiarity.map(|_| "familiarity".to_owned()));
     let header: Vec<String> = header.iter().map(|name| cell(name)).collect();
     writeln!(out, "{}", header.join(","))?;
     for (at, row) in array.rows().into_iter().enumerate() {
-        let last = beside.map(|values| &values[at]);
-        for (i, value) in row.iter().chain(last).enumerate() {
+        let ends = |(low, high): &(ArrayView2<f64>, ArrayView2<f64>)| {
+            let pairs = low.row(at).into_iter().zip(high.row(at)).flat_map(|(l, h)| [*l, *h]);
+            pairs.collect::<Vec<_>>()
+        };
+        let ends = beside.range.as_ref().map(ends).unwrap_or_default();
+        let last = beside.familiarity.map(|values| values[at]);
+        for (i, value) in row.iter().copied().chain(ends).chain(last).enumerate() {
             if i > 0 {
                 out.write_all(b",")?;
             }
@@ -395,15 +422,16 @@ mod tests {
     fn every_format_reports_a_full_disk() {
         let array = ndarray::Array2::<f64>::ones((20, 2));
         let mut whole = io::Cursor::new(Vec::new());
-        npz(&array.view(), None, &mut whole).unwrap();
+        npz(&array.view(), Beside::default(), &mut whole).unwrap();
         for length in 0..whole.get_ref().len() {
             let mut room = vec![0u8; length];
-            let failure = npz(&array.view(), None, &mut io::Cursor::new(&mut room[..]));
+            let failure =
+                npz(&array.view(), Beside::default(), &mut io::Cursor::new(&mut room[..]));
             assert_eq!(failure.unwrap_err().kind(), io::ErrorKind::WriteZero);
             let mut room = vec![0u8; length.min(100)];
             assert!(npy(&array.view(), &mut &mut room[..]).is_err());
             let header = ["a".to_owned(), "b".to_owned()];
-            assert!(csv(&array.view(), &header, None, &mut &mut room[..]).is_err());
+            assert!(csv(&array.view(), &header, Beside::default(), &mut &mut room[..]).is_err());
         }
     }
 

@@ -7,7 +7,7 @@ use crate::progress::{moving_line, say};
 use crate::report::number;
 use argwhy::judging::Division;
 use argwhy::settings::{Table, Value};
-use argwhy::tuning::{BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, tune};
+use argwhy::tuning::{BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, scales_asked_for, tune};
 use argwhy::{Dataset, FitSettings};
 use indicatif::ProgressBar;
 use std::ops::Range;
@@ -19,8 +19,11 @@ pub fn chosen(
     division: &Division,
     quiet: bool,
 ) -> Result<FitSettings, CliError> {
-    let base = FitSettings::from_table(given).map_err(|e| CliError::Usage(e.to_string()))?;
     let space = Space::usual(given, data.signals().ncols())?;
+    let mut given = given.clone();
+    scales_asked_for(&mut given);
+    let given = &given;
+    let base = FitSettings::from_table(given).map_err(|e| CliError::Usage(e.to_string()))?;
     let counts = |row: &usize| data.weights().is_none_or(|weights| weights[*row] > 0.0);
     let rows: Vec<usize> = rows.iter().cloned().flatten().filter(counts).collect();
     let tuning = Tuning {

@@ -1,6 +1,7 @@
 //! An operator and the preconditioner of its systems: what Newton's method multiplies with.
 
 use super::settings::NewtonSettings;
+use crate::decision_set::SampleSets;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{
@@ -17,6 +18,8 @@ const ENOUGH_TRACE: f64 = 200.0;
 pub(crate) struct Assembled<'a> {
     pub(crate) operator: &'a dyn KernelOperator,
     pub(crate) preconditioner: Box<dyn Preconditioner + 'a>,
+    /// Whether the preconditioner is K + λI itself, by its factor.
+    direct: bool,
 }
 
 impl<'a> Assembled<'a> {
@@ -32,34 +35,34 @@ impl<'a> Assembled<'a> {
         clock: &mut Clock<'_>,
     ) -> Result<Self, Error> {
         let (n_samples, dim) = (problem.n_samples(), problem.decision_dim());
-        let separate = problem.sets().is_separate();
-        let max_rank = if separate {
-            settings.rank_for(n_samples)
-        } else {
-            settings.coupled_rank_for(n_samples, dim)
-        };
-        if separate && max_rank == n_samples {
-            return Self::factorised(problem, operator);
-        }
-        let limits = RankLimits { max_rank, enough_trace: ENOUGH_TRACE * finest };
-        let mut rng = stream(seed, "pivots");
         let ridge = problem.ridge();
-        let place = if separate { operator.remote_factor(max_rank, dim, None)? } else { None };
-        let factor = match place {
-            None => LowRank::build(operator, limits, &mut rng, || !clock.poll())?,
-            Some(place) => {
-                LowRank::build_there(operator, place, limits, &mut rng, || !clock.poll())?
+        let mut rng = stream(seed, "pivots");
+        let limits = |max_rank| RankLimits { max_rank, enough_trace: ENOUGH_TRACE * finest };
+        let stop = || !clock.poll();
+        let preconditioner: Box<dyn Preconditioner + 'a> = match problem.sets() {
+            SampleSets::Boxes(_) => {
+                let max_rank = settings.rank_for(n_samples);
+                if max_rank == n_samples {
+                    return Self::factorised(problem, operator);
+                }
+                let factor = match operator.remote_factor(max_rank, dim, None)? {
+                    None => LowRank::build(operator, limits(max_rank), &mut rng, stop)?,
+                    Some(place) => {
+                        LowRank::build_there(operator, place, limits(max_rank), &mut rng, stop)?
+                    }
+                };
+                match Remote::new(factor, ridge) {
+                    Ok(remote) => Box::new(remote),
+                    Err(factor) => Box::new(Woodbury::new(factor, ridge, dim)),
+                }
+            }
+            SampleSets::Polyhedra(_) => {
+                let limits = limits(settings.coupled_rank_for(n_samples, dim));
+                let factor = LowRank::build(operator, limits, &mut rng, stop)?;
+                Box::new(Coupled::new(factor, ridge, dim))
             }
         };
-        let preconditioner: Box<dyn Preconditioner + 'a> = if separate {
-            match Remote::new(factor, ridge) {
-                Ok(remote) => Box::new(remote),
-                Err(factor) => Box::new(Woodbury::new(factor, ridge, dim)),
-            }
-        } else {
-            Box::new(Coupled::new(factor, ridge, dim))
-        };
-        Ok(Self { operator, preconditioner })
+        Ok(Self { operator, preconditioner, direct: false })
     }
 
     /// With K + λI factorised: in the operator's working precision, or in f64 where rounding has
@@ -75,24 +78,20 @@ impl<'a> Assembled<'a> {
         {
             return Err(Error::NotPositiveSemidefinite(fault));
         }
-        Ok(Self { operator, preconditioner: Box::new(direct) })
+        Ok(Self { operator, preconditioner: Box::new(direct), direct: true })
     }
 
     /// The same, lent to one solve.
     pub(crate) fn lend(&mut self) -> Assembled<'_> {
-        let Self { operator, preconditioner } = self;
-        Assembled { operator: *operator, preconditioner: Box::new(&mut **preconditioner) }
+        let Self { operator, preconditioner, direct } = self;
+        let preconditioner = Box::new(&mut **preconditioner);
+        Assembled { operator: *operator, preconditioner, direct: *direct }
     }
 
     /// From here on with kernel values in f64.
-    pub(crate) fn turn_exact(
-        &mut self,
-        problem: &Problem,
-        settings: &NewtonSettings,
-    ) -> Result<(), Error> {
+    pub(crate) fn turn_exact(&mut self, problem: &Problem) -> Result<(), Error> {
         self.operator = self.operator.exact();
-        let n_samples = problem.n_samples();
-        if problem.sets().is_separate() && settings.rank_for(n_samples) == n_samples {
+        if self.direct {
             // The old factor goes before the new one comes.
             self.preconditioner = Box::new(Identity);
             *self = Self::factorised(problem, self.operator)?;

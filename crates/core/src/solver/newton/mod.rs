@@ -24,6 +24,7 @@ pub use settings::{NewtonSettings, bytes, coupled_bytes};
 use super::clock::Clock;
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
+use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Certified, Decided, Problem, Values};
@@ -188,7 +189,7 @@ impl Newton<'_> {
             } else {
                 // Rounding of kernel values has the last word: on in f64, recomputing them, from
                 // the best point.
-                self.parts.turn_exact(problem, self.settings)?;
+                self.parts.turn_exact(problem)?;
                 point = Point::of(problem, best)?;
                 phase = Phase::Approach;
                 approach = Progress::default();
@@ -252,6 +253,7 @@ impl Newton<'_> {
             ..self.seen(&certified.certificate, &certified.responses, &decided, clock)
         };
         clock.tell(&seen);
+        clock.offer(&|| State::of(problem, &certified.coefficients));
         Ok(certified)
     }
 
@@ -280,6 +282,7 @@ impl Newton<'_> {
         let bounds = problem.bounds(&values, objective)?;
         let seen = self.seen(&bounds, &responses, decided, clock);
         clock.tell(&seen);
+        clock.offer(&|| State::of(problem, &point.coefficients));
         Ok((Start { gap: seen.gap, ..start }, seen))
     }
 

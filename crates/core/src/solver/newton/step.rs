@@ -91,12 +91,12 @@ impl Newton<'_> {
         let eased = ridge > self.problem.ridge();
         let faces = &point.decided.faces;
         let mut rhs = image.clone();
-        let n_systems = if faces.is_separate() { rhs.nrows() } else { 1 };
+        let (n_systems, _) = faces.systems(rhs.nrows());
         let systems: Vec<usize> = (0..n_systems).collect();
         faces.reduce(&systems, &mut rhs);
         rhs = inside - rhs;
         self.parts.preconditioner.update(faces)?;
-        let Assembled { operator, preconditioner } = &self.parts;
+        let Assembled { operator, preconditioner, .. } = &self.parts;
         let preconditioner = preconditioner.as_ref();
         let decision_dim = self.problem.decision_dim();
         let system = System { operator: *operator, preconditioner, faces, ridge, decision_dim };
@@ -114,7 +114,7 @@ impl Newton<'_> {
             return Ok(Moved::Interrupted);
         }
         if solution.indefinite && !self.parts.operator.is_exact() {
-            self.parts.turn_exact(self.problem, self.settings)?;
+            self.parts.turn_exact(self.problem)?;
             let desired = self.problem.desired(self.parts.operator, &point.coefficients)?;
             self.products += 1;
             *point = Point::new(self.problem, point.coefficients.clone(), desired)?;

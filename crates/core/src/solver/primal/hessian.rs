@@ -19,6 +19,8 @@ use rayon::prelude::*;
 pub(super) struct Hessian {
     ridge: f64,
     decision_dim: usize,
+    /// Dimensions that make up one system.
+    each: usize,
     n_features: usize,
     /// ΦᵀΦ, lower triangle.
     whole: Vec<f64>,
@@ -44,32 +46,25 @@ const GROWTH: Growth = Growth { times: 100.0, least: f64::EPSILON, most: 1e-3 };
 impl Hessian {
     pub(super) fn new(design: &Design<'_>, problem: &Problem) -> Self {
         let (n, d) = (problem.decision_dim(), design.n_features());
-        let separate = problem.sets().is_separate();
+        let each = problem.sets().dims_per_system();
         let mut whole = [vec![0.0; d * d]];
         design.add_grams(&mut whole, |_, weights| weights[0] = 1.0);
         let [whole] = whole;
         let interior = inverse(problem.metric());
-        let blocks = if separate {
-            vec![whole.clone(); n]
-        } else {
-            let times = |(j, l)| whole.iter().map(|v| interior[j * n + l] * v).collect();
-            pairs(n).map(times).collect()
-        };
-        let (ridge, decision_dim, n_features) = (problem.ridge(), n, d);
-        Self { ridge, decision_dim, n_features, whole, interior, blocks, faces: None }
+        let times = |(j, l)| whole.iter().map(|v| interior[j * n + l] * v).collect();
+        let first = (0..n / each).map(|system| system * each);
+        let blocks = first.flat_map(|j| pairs(each).map(move |(a, b)| (j + a, j + b))).map(times);
+        let (ridge, decision_dim, n_features, blocks) = (problem.ridge(), n, d, blocks.collect());
+        Self { ridge, decision_dim, each, n_features, whole, interior, blocks, faces: None }
     }
 
-    /// Bytes of the matrices, of their factor and of the sums on the way to them.
-    pub(super) fn bytes(decision_dim: usize, n_features: usize, separate: bool) -> u64 {
+    /// Bytes of the matrices, of their factor and of the sums on the way to them, for so many
+    /// systems of `each` dimensions.
+    pub(super) fn bytes((n_systems, each): (usize, usize), n_features: usize) -> u64 {
         let square = |n: usize| (n * n * size_of::<f64>()) as u64;
-        let n_blocks = if separate { decision_dim } else { pairs(decision_dim).count() };
-        let factor = if separate {
-            decision_dim as u64 * square(n_features)
-        } else {
-            square(decision_dim * n_features)
-        };
+        let n_blocks = n_systems * pairs(each).count();
         (1 + n_blocks as u64) * square(n_features)
-            + factor
+            + n_systems as u64 * square(each * n_features)
             + Design::gram_bytes(n_features, n_blocks)
     }
 
@@ -158,16 +153,15 @@ impl Hessian {
 
     /// Solves for a right-hand side of decision_dim × n_features.
     pub(super) fn solve(&self, rhs: Array2<f64>) -> Result<Array2<f64>, Error> {
-        let d = self.n_features;
+        let (d, each) = (self.n_features, self.each);
+        let size = d * each;
+        // Several systems are solved at once, a single one by all cores.
+        let cholesky = if each == self.decision_dim { cholesky_on_all_cores } else { cholesky };
         let mut flat: Vec<f64> = rhs.iter().copied().collect();
-        if self.is_separate() {
-            flat.par_chunks_mut(d).zip(&self.blocks).try_for_each(|(rhs, block)| {
-                self.factorise(d, rhs, cholesky, |m| m.copy_from_slice(block))
-            })?;
-        } else {
-            let size = d * self.decision_dim;
+        let blocks = self.blocks.par_chunks(pairs(each).count());
+        flat.par_chunks_mut(size).zip(blocks).try_for_each(|(rhs, blocks)| {
             let fill = |matrix: &mut [f64]| {
-                for (block, (j, l)) in self.blocks.iter().zip(pairs(self.decision_dim)) {
+                for (block, (j, l)) in blocks.iter().zip(pairs(each)) {
                     for column in 0..d {
                         for row in 0..d {
                             // Of a block only the lower triangle is kept.
@@ -177,13 +171,9 @@ impl Hessian {
                     }
                 }
             };
-            self.factorise(size, &mut flat, cholesky_on_all_cores, fill)?;
-        }
+            self.factorise(size, rhs, cholesky, fill)
+        })?;
         Ok(Array2::from_shape_vec(rhs.raw_dim(), flat).expect("as many numbers as before"))
-    }
-
-    fn is_separate(&self) -> bool {
-        !matches!(self.faces, Some(Faces::Polyhedral(_)))
     }
 
     /// Solves with λI + the matrix that `fill` writes. A larger ridge where rounding hides a tiny

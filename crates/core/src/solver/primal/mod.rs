@@ -79,10 +79,12 @@ const FACES: u64 = 4;
 /// Bytes beside signals and decisions as they were loaded. `coupled`: the sets are not boxes.
 pub fn bytes(n_samples: usize, decision_dim: usize, n_features: usize, coupled: bool) -> u64 {
     let arrays = ARRAYS * n_samples * decision_dim * size_of::<f64>();
-    let face = if coupled { Face::bytes(decision_dim) } else { decision_dim as u64 };
-    arrays as u64
-        + FACES * n_samples as u64 * face
-        + Hessian::bytes(decision_dim, n_features, !coupled)
+    let (face, systems) = if coupled {
+        (Face::bytes(decision_dim), (1, decision_dim))
+    } else {
+        (decision_dim as u64, (decision_dim, 1))
+    };
+    arrays as u64 + FACES * n_samples as u64 * face + Hessian::bytes(systems, n_features)
 }
 
 /// Minimises P over V to `settings.tol`. The coefficients of the outcome are those of its
@@ -316,13 +318,16 @@ impl Primal<'_> {
             gradient.rows().into_iter().map(|row| row.dot(&row)).collect()
         };
         let (size_a, size_b) = (size(&a, &owns[0]), size(&b, &owns[1]));
-        if !self.problem.sets().is_separate() {
-            let pick_b = size_b.iter().sum::<f64>() <= size_a.iter().sum::<f64>();
-            let (point, own) = if pick_b { (b, owns[1]) } else { (a, owns[0]) };
+        let each = self.problem.sets().dims_per_system();
+        let systems = size_a.chunks(each).zip(size_b.chunks(each));
+        let take_b: Vec<bool> =
+            systems.map(|(a, b)| b.iter().sum::<f64>() <= a.iter().sum::<f64>()).collect();
+        if take_b.iter().all(|b| *b == take_b[0]) {
+            let (point, own) = if take_b[0] { (b, owns[1]) } else { (a, owns[0]) };
             return Ok(Point { own: own.to_owned(), ..point });
         }
         a.own.assign(&owns[0]);
-        for j in (0..n).filter(|&j| size_b[j] <= size_a[j]) {
+        for j in (0..n).filter(|&j| take_b[j / each]) {
             a.weights.row_mut(j).assign(&b.weights.row(j));
             a.desired.row_mut(j).assign(&b.desired.row(j));
             a.own.row_mut(j).assign(&owns[1].row(j));

@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
+use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Decided, Problem, Values};
@@ -40,6 +41,18 @@ pub fn solve(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
+    solve_from(problem, operator, settings, seed, None, observer)
+}
+
+/// The same from a state instead of `settings.init`.
+pub fn solve_from(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &SsoSettings,
+    seed: u64,
+    start: Option<&State>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
     let checked = settings.check(problem.n_samples())?;
     let operator = &problem.weigh(operator)?;
     let mut clock = Clock::new(settings.time_limit, observer);
@@ -57,8 +70,19 @@ pub fn solve(
         rescued: 0,
         entries: 0.0,
     };
-    sso.coefficients = problem.coefficients(sso.responses.view());
-    let started = sso.initialise(&checked, &mut clock)?;
+    let started = match start {
+        None => {
+            sso.coefficients = problem.coefficients(sso.responses.view());
+            sso.initialise(&checked, &mut clock)?
+        }
+        Some(start) => {
+            let coefficients = start.weighted(problem)?;
+            sso.responses = problem.responses(coefficients.view())?;
+            sso.coefficients = problem.coefficients(sso.responses.view());
+            sso.refresh()?;
+            true
+        }
+    };
     sso.run(&checked, started, &mut clock)?.finished(problem)
 }
 
@@ -237,6 +261,7 @@ impl Sso<'_> {
             block,
             ..Iteration::at(iteration, bounds, self.problem, &self.responses, &self.decided)
         });
+        clock.offer(&|| State::of(self.problem, &self.coefficients));
     }
 
     /// Solves a block and passes its change on; returns how many responses moved. None where it was

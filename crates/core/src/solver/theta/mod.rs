@@ -16,10 +16,11 @@
 mod curvature;
 mod quadratic_model;
 
-use super::clock::Clock;
+use super::clock::{Clock, Within};
 use super::newton::{self, Answer, Assembled, NewtonSettings};
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, LearnedTheta, Outcome, Status};
+use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Certified, Problem, ThetaBound, at_least_identity, square};
@@ -51,13 +52,31 @@ pub fn solve(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
+    solve_from(problem, operator, settings, seed, None, observer)
+}
+
+/// The same from a state.
+pub fn solve_from(
+    problem: &Problem,
+    operator: &dyn KernelOperator,
+    settings: &NewtonSettings,
+    seed: u64,
+    start: Option<&State>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
     settings.validate()?;
     check_precision(problem)?;
     let operator = &problem.weigh(operator)?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let first = OuterPoint::first(problem, operator, settings, seed, &mut clock)?;
-    // Unless Θ = I is the answer the dimensions are coupled from here on, whatever the sets are.
+    // Unless Θ = I is the answer the dimensions are coupled, whatever the sets are.
     let coupled = problem.clone().coupled();
+    let theta = start.map(|start| start.theta(problem)).transpose()?.flatten();
+    let metric = theta.map(|theta| Metric::new(theta.view())).transpose()?;
+    let metric = metric.filter(|metric| !metric.is_identity());
+    let at_first = metric.map(|metric| coupled.clone().with_theta(metric));
+    let at_first = at_first.as_ref().unwrap_or(problem);
+    let start = start.map(|start| start.start(at_first, operator)).transpose()?;
+    let first = OuterPoint::first(at_first, operator, settings, seed, start, &mut clock)?;
     let solver = Learner { problem: &coupled, settings, seed, first_products: first.products };
     let (outcome, theta) = solver.run(operator, first, &mut clock)?;
     let metric = Metric::new(theta.theta_uu.view())?;
@@ -100,21 +119,25 @@ struct OuterPoint {
 }
 
 impl OuterPoint {
-    /// The solution for Θ = I, by whatever way its sets allow.
+    /// The solution for the problem's Θ, at first I, by whatever way its sets allow.
     fn first(
         problem: &Problem,
         operator: &dyn KernelOperator,
         settings: &NewtonSettings,
         seed: u64,
+        start: Option<(Array2<f64>, Array2<f64>)>,
         clock: &mut Clock<'_>,
     ) -> Result<Self, Error> {
         let own = NewtonSettings { time_limit: None, tol: inner_tol(settings.tol), ..*settings };
+        let products = usize::from(start.is_some());
         let shape = problem.decisions().dim();
-        let start = (Array2::zeros(shape), Array2::zeros(shape));
+        let start = start.unwrap_or_else(|| (Array2::zeros(shape), Array2::zeros(shape)));
         let answer = Answer::Coefficients;
+        let mut within = Within(clock);
         let outcome =
-            newton::solve_from(problem, operator, &own, seed, start, answer, &mut *clock)?;
-        Self::new(problem, outcome)
+            newton::solve_from(problem, operator, &own, seed, start, answer, &mut within)?;
+        let first = Self::new(problem, outcome)?;
+        Ok(Self { products: first.products + products, ..first })
     }
 
     /// `problem` has the Θ that the outcome is of.
@@ -281,7 +304,8 @@ impl Learner<'_> {
             let start = (at.inner.coefficients.clone(), at.inner.desired.clone());
             let parts = tools.parts.lend();
             let answer = Answer::Coefficients;
-            let mut inner_clock = Clock::new(None, &mut *clock);
+            let mut within = Within(&mut *clock);
+            let mut inner_clock = Clock::new(None, &mut within);
             let outcome =
                 newton::solve_with(&problem, parts, &tools.own, start, answer, &mut inner_clock)?;
             let step = OuterPoint::new(&problem, outcome)?;

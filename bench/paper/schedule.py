@@ -1,0 +1,138 @@
+"""Cells on many cores: each done once, each result a file, stopped cleanly before a limit.
+
+Workers are processes with one thread each; they live on, because importing a physics engine takes
+longer than some cells. A cell that is cut off leaves nothing behind and is done the next time.
+"""
+
+import json
+import multiprocessing
+import os
+import queue
+import sys
+import time
+import traceback
+
+import cells
+
+# A cell is not begun when less than this is left, in seconds.
+LEAST = 3.0
+
+
+class Results:
+    """A folder of small JSON files, one a cell."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, cell):
+        return self.folder / f"{cells.name_of(cell)}.json"
+
+    def get(self, cell):
+        """What a cell found; None where it was not done or could not be."""
+        path = self.path(cell)
+        return json.loads(path.read_text()).get("found") if path.exists() else None
+
+    def why_not(self, cell):
+        path = self.path(cell)
+        return json.loads(path.read_text()).get("left") if path.exists() else None
+
+    def put(self, cell, result):
+        path = self.path(cell)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(result))
+        part.rename(path)
+
+
+def work(source, folder, waiting, done):
+    """A worker: takes cells until there is none."""
+    results = Results(folder)
+    while (cell := waiting.get()) is not None:
+        name = cells.name_of(cell)
+        done.put(("begun", os.getpid(), name))
+        try:
+            results.put(cell, cells.run(cell, source))
+            done.put(("done", os.getpid(), name))
+        except cells.Left as left:
+            results.put(cell, {"cell": cell, "left": str(left)})
+            done.put(("done", os.getpid(), name))
+        except Exception:  # noqa: BLE001: one cell's failure is no other's
+            done.put(("failed", os.getpid(), f"{name}\n{traceback.format_exc()}"))
+
+
+class Schedule:
+    def __init__(self, results, source, jobs, deadline):
+        self.results, self.source, self.jobs, self.deadline = results, source, jobs, deadline
+        self.failed = []
+        self.begun = time.monotonic()
+
+    def left(self):
+        return self.deadline - (time.monotonic() - self.begun)
+
+    def run(self, wanted, title):
+        """Does what is not there yet. False where time ran out before everything was."""
+        todo = [cell for cell in unique(wanted) if not self._is_done(cell)]
+        # The longest first, or the last of them would run alone.
+        todo.sort(key=lambda cell: -cell.get("rows", 0))
+        if not todo:
+            return True
+        say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
+        context = multiprocessing.get_context("spawn")
+        waiting, done = context.Queue(), context.Queue()
+        give = [*todo, *[None] * self.jobs]
+        # Workers hold one cell each and one waits: what has not begun at the limit is not begun.
+        feed = iter(give)
+        workers = [
+            context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
+            for _ in range(min(self.jobs, len(todo)))
+        ]
+        for worker in workers:
+            waiting.put(next(feed))
+            worker.start()
+        finished = self._follow(workers, feed, waiting, done, len(todo))
+        for worker in workers:
+            if not finished:
+                worker.terminate()
+            worker.join()
+        return finished
+
+    def _is_done(self, cell):
+        """Rollouts are files of their own, too large to be carried about with the results."""
+        if cell["kind"] == "rollout":
+            return self.source.chunk(cell["teacher"], cell["number"]).exists()
+        return self.results.get(cell) is not None  # what could not be may be possible now
+
+    def _follow(self, workers, feed, waiting, done, total):
+        count = 0
+        while count < total:
+            if self.left() <= 0:
+                say(f"time is over: {total - count} cells are left; the same command goes on")
+                return False
+            try:
+                what, _, text = done.get(timeout=min(1.0, max(0.05, self.left())))
+            except queue.Empty:
+                if not any(worker.is_alive() for worker in workers):
+                    raise SystemExit("bench: every worker died; the last cells are to blame")
+                continue
+            if what == "begun":
+                continue
+            count += 1
+            if what == "failed":
+                self.failed.append(text)
+                say(f"failed: {text}")
+            else:
+                say(f"{count}/{total} {text}")
+            # Hand out the next one only while there is time for it.
+            if self.left() > LEAST:
+                waiting.put(next(feed, None))
+        for _ in workers:
+            waiting.put(None)
+        return True
+
+
+def unique(wanted):
+    return list({cells.name_of(cell): cell for cell in wanted}.values())
+
+
+def say(text):
+    print(f"bench/paper: {text}", file=sys.stderr, flush=True)

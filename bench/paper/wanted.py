@@ -1,0 +1,204 @@
+"""Which cells each table and figure is made of."""
+
+import data
+from published import SIX, THREE
+from tasks import TASKS
+
+import settings
+
+PARTS = [
+    "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
+]
+WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
+
+# Plain inverse optimization: the signals themselves, no kernel.
+PLAIN = {"kernel": "linear", "features": "raw", "intercept": True, "primal": True}
+# Figure 2: with and without the paper's two tricks, and our own way.
+ABLATION = {
+    "SSO": {"selection": "paper", "init": "paper-warm-up", "warm_up": 2},
+    "Heuristic": {"selection": "paper", "init": "zero"},
+    "WarmUp": {"selection": "random", "init": "paper-warm-up", "warm_up": 2},
+    "neither": {"selection": "random", "init": "zero"},
+    "argwhy's SSO": {"selection": "violation", "init": "warm-up", "warm_up": 2},
+}
+
+
+class Wanted:
+    """The cells of a run: `tasks` of the nine, how many draws, episodes and seeds."""
+
+    def __init__(self, source, arguments):
+        self.source, self.tasks = source, arguments.tasks
+        self.quick = arguments.quick
+        self.episodes = arguments.episodes
+        self.draws, self.seeds = arguments.draws, arguments.seeds
+        self.grid = settings.candidates(arguments.grid)
+        self.landscape_episodes = arguments.landscape_episodes
+        self.budget = arguments.budget
+        self.shrink = arguments.shrink
+
+    def rows(self, task):
+        return max(200, TASKS[task].rows // self.shrink)
+
+    def of(self, names):
+        return [name for name in names if name in self.tasks]
+
+    def score(self, task, method, draw=0, rows=None, **more):
+        rows = self.rows(task) if rows is None else rows
+        cell = {
+            "kind": "score", "task": task, "method": method, "rows": rows, "draw": draw,
+            "episodes": self.episodes,
+        }
+        return {**cell, **more}
+
+    def kio(self, task, draw=0, **settings_):
+        return self.score(task, "kio", draw, settings={"preset": TASKS[task].preset, **settings_})
+
+    def cloning(self, task, draw, seed, rows=None):
+        more = {"max_epochs": 20} if self.quick else {}
+        return self.score(task, "cloning", draw, rows, seed=seed, **more)
+
+    def teacher(self, task):
+        return {"kind": "teacher", "task": task, "episodes": self.episodes, "seed": 0}
+
+    def tune(self, task, draw, by="error"):
+        return self.score(task, "tune", draw, judge=by, budget=self.budget)
+
+    def chosen(self, task, draw, chosen, rows=None):
+        """The score of settings that a rule chose."""
+        return self.score(task, "argwhy", draw, rows, settings=chosen)
+
+    def table1(self):
+        for task in self.of(SIX):
+            yield self.teacher(task)
+            for draw in self.draws_of(task):
+                yield self.kio(task, draw)
+                yield self.score(task, "io", draw, settings={"preset": TASKS[task].preset, **PLAIN})
+                for seed in range(self.seeds):
+                    yield self.cloning(task, draw, seed)
+
+    def tuned(self):
+        for task in self.of(SIX):
+            for draw in self.draws_of(task):
+                yield self.tune(task, draw)
+
+    def table2(self):
+        for task in self.of(SIX):
+            yield self.kio(task)
+            yield self.sso(task)
+            yield self.scs(task)
+
+    def scs(self, task):
+        """As many rows as SCS solves in a minute or two; the paper gave it all of them."""
+        return {
+            "kind": "scs", "task": task, "rows": 1000 // self.shrink, "draw": 0,
+            "settings": {"preset": TASKS[task].preset}, "episodes": self.episodes,
+        }
+
+    def sso(self, task):
+        said = {"solver": "sso", "max_iterations": 20, "tol": 1e-12, **ABLATION["SSO"]}
+        return self.score(task, "sso", settings={"preset": TASKS[task].preset}, sso=said)
+
+    def table3(self):
+        for task in self.of(THREE):
+            yield self.teacher(task)
+            yield self.kio(task)
+            for seed in range(self.seeds):
+                yield self.cloning(task, 0, seed)
+
+    def trace(self, task, said):
+        said = {**said, "max_iterations": 20}
+        return {
+            "kind": "trace", "task": task, "rows": self.rows(task), "draw": 0,
+            "settings": {"preset": TASKS[task].preset}, "sso": said,
+        }
+
+    def figure1(self):
+        for task in self.of(SIX):
+            yield self.trace(task, ABLATION["SSO"])
+
+    def figure2(self):
+        for task in self.of(["hopper-expert"]):
+            for said in ABLATION.values():
+                yield self.trace(task, said)
+
+    def appendixc(self):
+        for task in self.of(SIX):
+            yield self.kio(task)
+            yield self.kio(task, kernel="laplace")
+            yield self.kio(task, kernel="linear", primal=True)
+
+    def sizes(self, task):
+        """Rows of the figure of growth; a genuine file has no more than it has."""
+        sizes = [n // self.shrink for n in (5000, 20_000, 100_000)]
+        return sizes[:2] if TASKS[task].genuine and not self.has_d4rl(task) else sizes
+
+    def has_d4rl(self, task):
+        path = data.find_hdf5(self.source.folder, TASKS[task])
+        return path is not None and path.name != "main_data.hdf5"
+
+    def is_genuine(self, task):
+        """Whether the rows are the paper's own."""
+        return self.has_d4rl(task) or TASKS[task].genuine
+
+    def growth(self):
+        """The paper's settings, argwhy's without looking at any score, and cloning."""
+        for task in self.of(SIX):
+            for rows in self.sizes(task):
+                yield from self.compared(task, rows).values()
+
+    def why(self):
+        """Is it the stand-in expert that makes medium-expert hard, the rows, or the settings?"""
+        for task in WHY if "hopper-medium-expert" in self.tasks else []:
+            for rows in (10_000 // self.shrink, 40_000 // self.shrink):
+                yield from self.compared(task, rows).values()
+
+    def compared(self, task, rows):
+        paper = {"preset": TASKS[task].preset}
+        return {
+            "KIO": self.score(task, "kio", 0, rows, settings=paper),
+            "fixed": self.score(task, "argwhy", 0, rows, settings=settings.FIXED),
+            "cloning": self.cloning(task, 0, 0, rows),
+        }
+
+    def landscape_rows(self, task):
+        """Medium-expert data is judged with fewer rows than it is fitted with."""
+        return min(self.rows(task), 10_000 // self.shrink)
+
+    def judged(self, task, draw, chosen):
+        return {
+            "kind": "judge", "task": task, "rows": self.landscape_rows(task), "draw": draw,
+            "settings": chosen, "folds": 5 if self.landscape_rows(task) <= 5000 and not self.quick else 3,
+        }
+
+    def tried(self, task, draw, chosen):
+        cell = self.chosen(task, draw, chosen, self.landscape_rows(task))
+        return {**cell, "episodes": self.landscape_episodes}
+
+    def judgements(self, names):
+        """What a rule looks at to choose for these tasks."""
+        for task in self.of(names):
+            for chosen in self.grid.values():
+                yield self.judged(task, 0, chosen)
+
+    def landscape(self):
+        for task in self.of([*SIX, *THREE]):
+            for chosen in self.grid.values():
+                yield self.judged(task, 0, chosen)
+                yield self.tried(task, 0, chosen)
+
+    def draws_of(self, task):
+        """One where the rows are the paper's own or all there are, else as many as asked for."""
+        if self.is_genuine(task) or task in THREE:
+            return [0]
+        room = 20_000 // TASKS[task].rows
+        return list(range(min(self.draws, room)))
+
+    def rollouts(self, cells_wanted):
+        """The rollouts that these cells read."""
+        pairs = {}
+        for cell in cells_wanted:
+            if "rows" not in cell:
+                continue
+            needed = data.chunks_needed(self.source, TASKS[cell["task"]], cell["rows"])
+            pairs |= dict.fromkeys(needed)
+        return [{"kind": "rollout", "teacher": t, "number": n} for t, n in pairs]

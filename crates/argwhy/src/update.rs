@@ -1,0 +1,140 @@
+//! Models that grow: new rows behind those that a model learned from, others taken away.
+//!
+//! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the model's
+//! settings, from its coefficients, certified like any other: the optimum is that of a fresh fit
+//! with the same features. Their statistics stay those of the model.
+
+use crate::checkpoint::Start;
+use crate::error::Error;
+use crate::pipeline::{Fit, Pipeline, Progress};
+use crate::sources::from_stored;
+use argwhy_core::solver::State;
+use argwhy_core::{Dataset, Model};
+use argwhy_io::{Kept, StoredModel};
+use ndarray::{Array2, ArrayView1};
+use std::collections::{HashMap, HashSet};
+
+/// Widths of the old rows by which the mean of new ones has to be off to be told, and how many times
+/// as wide or narrow they have to be.
+const MOVED: f64 = 1.0;
+const WIDER: f64 = 2.0;
+/// New rows from which on they say something about means and widths.
+const ENOUGH: usize = 20;
+
+/// What changes.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Rows to add.
+    pub new: Option<Dataset>,
+    /// Rows to take away, by the numbers they had.
+    pub drop: Vec<u64>,
+}
+
+/// A model of all rows that are left, and these.
+#[derive(Clone, Debug)]
+pub struct Updated {
+    /// The fit.
+    pub fit: Fit,
+    /// Its rows: old ones in their order, then new ones.
+    pub data: Dataset,
+}
+
+impl Pipeline {
+    /// Fits anew to what a model learned from and what changes, starting from the model.
+    pub fn update(
+        stored: &StoredModel,
+        old: &Kept,
+        changes: &Changes,
+        progress: &mut (dyn Progress + Send),
+    ) -> Result<Updated, Error> {
+        let (settings, sources) = from_stored(&stored.settings)?;
+        let (data, start) = joined(&stored.model, old, changes)?;
+        if let Some(note) = changes.new.as_ref().and_then(|new| drift(&old.data, new)) {
+            progress.on_note(&note);
+        }
+        let pipeline = Self::new(settings)?
+            .with_features(stored.model.features.clone())
+            .starting_from(Start::State(start));
+        let all = 0..data.n_samples();
+        let mut fit = pipeline.fit_rows(&data, std::slice::from_ref(&all), progress)?;
+        fit.sources = sources;
+        Ok(Updated { fit, data })
+    }
+}
+
+/// All rows that are left, and the model's coefficients for them.
+fn joined(model: &Model, old: &Kept, changes: &Changes) -> Result<(Dataset, State), Error> {
+    let wrong = |what: String| Error::Start { what };
+    let Some(support) = model.support() else {
+        return Err(wrong(
+            "a plain model has weights of features instead of coefficients; fit it again, which \
+             takes a few passes over the data"
+                .to_owned(),
+        ));
+    };
+    let known: HashSet<u64> = old.rows.iter().copied().collect();
+    if let Some(row) = changes.drop.iter().find(|row| !known.contains(row)) {
+        return Err(wrong(format!("row {row} is to be dropped, but the model has no such row")));
+    }
+    let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
+    let stay: Vec<usize> =
+        (0..old.rows.len()).filter(|&i| !dropped.contains(&old.rows[i])).collect();
+    let place: HashMap<u64, usize> =
+        stay.iter().enumerate().map(|(at, &i)| (old.rows[i], at)).collect();
+    let left = old.data.select(&stay);
+    let data = match &changes.new {
+        Some(new) if stay.is_empty() => new.clone(),
+        Some(new) => left.joined(new)?,
+        None => left,
+    };
+    let mut coefficients = Array2::zeros((model.decision_dim(), data.n_samples()));
+    let samples = support.rows.iter().zip(support.signals.rows());
+    for ((row, signal), own) in samples.zip(support.coefficients.rows()) {
+        if !known.contains(row) {
+            return Err(wrong(format!(
+                "the model learned from row {row}, which the old data does not have; give the data \
+                 and rows that it was fitted to"
+            )));
+        }
+        let Some(&at) = place.get(row) else { continue };
+        if data.signals().row(at) != signal {
+            return Err(wrong(format!(
+                "row {row} of the old data has other signals than the one the model learned from; \
+                 give the data and rows that it was fitted to"
+            )));
+        }
+        coefficients.column_mut(at).assign(&own);
+    }
+    let theta = model.theta.as_ref().map(|theta| theta.theta_uu.clone());
+    Ok((data, State { coefficients, theta }))
+}
+
+/// Which signals of new rows are not what they were, in words.
+fn drift(old: &Dataset, new: &Dataset) -> Option<String> {
+    if new.n_samples() < ENOUGH || new.signals().ncols() != old.signals().ncols() {
+        return None;
+    }
+    let drifted: Vec<String> = (0..old.signals().ncols())
+        .filter_map(|j| {
+            let (mean, width) = spread(old.signals().column(j));
+            let (now, now_width) = spread(new.signals().column(j));
+            let moved = (now - mean).abs() > MOVED * width;
+            let other = now_width > WIDER * width || WIDER * now_width < width;
+            (width > 0.0 && (moved || other)).then(|| {
+                let name = old.names().signal(j);
+                format!("{name} is {now:.4} ± {now_width:.4} where it was {mean:.4} ± {width:.4}")
+            })
+        })
+        .collect();
+    let told = drifted.join(", ");
+    (!drifted.is_empty()).then(|| {
+        format!(
+            "signals have drifted: {told}; features keep the means and widths of the old rows, a \
+             fit from nothing would use those of all rows"
+        )
+    })
+}
+
+fn spread(values: ArrayView1<'_, f64>) -> (f64, f64) {
+    (values.mean().unwrap_or(0.0), values.std(0.0))
+}

@@ -1,0 +1,113 @@
+//! `argwhy update`: a model that learns from more rows, or forgets some.
+
+use super::fit::{FitResult, WithVerdict, learn_aside, save, summarise, tell};
+use super::targets::check_targets;
+use super::{Rows, Wanted, load_rows, print_json};
+use crate::args::UpdateArgs;
+use crate::error::CliError;
+use crate::judged::Judged;
+use crate::misfits;
+use crate::progress::{Aside, Follow};
+use crate::{End, interrupt};
+use argwhy::core::solver::Status;
+use argwhy::io::{Kept, RowRanges};
+use argwhy::judging::{Division, HOLDOUT};
+use argwhy::{Changes, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources};
+use std::path::Path;
+
+pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
+    let inputs = [Some(args.model.as_path()), args.data.as_deref(), args.old.as_deref()];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    check_targets(&inputs, &[&args.output], args.trace.as_deref().as_slice())?;
+    let holdout = args.holdout.unwrap_or(HOLDOUT);
+    let judging = Judging { division: Division::Rows, holdout };
+    judging.validate()?;
+    interrupt::listen();
+    let mut stored = argwhy::load_model(&args.model)?;
+    let in_model = stored.kept.take();
+    let keep = args.keep_data || in_model.is_some();
+    let old = old_rows(args, &stored, in_model)?;
+    let new = match &args.data {
+        Some(path) => Some(dataset(load(args, path, &stored, args.rows.rows.as_ref())?)?),
+        None => None,
+    };
+    let changes = Changes { new, drop: dropped(args.drop.as_ref(), &old)? };
+    let mut follow = Follow::new(args.quiet, args.trace.as_deref())?;
+    let updated = Pipeline::update(&stored, &old, &changes, &mut follow);
+    let traced = follow.finish();
+    let Updated { mut fit, data } = updated?;
+    save(&fit, &args.output, keep.then_some(&data))?;
+    summarise(&fit, (&args.output, false), args.quiet);
+    let mut aside = Aside::new(args.quiet, "judging it on rows kept aside");
+    let pipeline = Pipeline::new(fit.settings().clone())?;
+    let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
+    drop(aside);
+    if holdout > 0.0 {
+        learn_aside(&mut fit, &verdict, &pipeline, &data);
+        save(&fit, &args.output, keep.then_some(&data))?;
+        tell(&fit, &verdict, args.quiet);
+    }
+    if args.json {
+        let result = FitResult::new(&fit, &args.output);
+        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
+    }
+    traced?;
+    Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// What the model learned from: of its own file, or of the one that is named.
+fn old_rows(
+    args: &UpdateArgs,
+    stored: &StoredModel,
+    in_model: Option<Kept>,
+) -> Result<Kept, CliError> {
+    if let Some(path) = &args.old {
+        let rows = load(args, path, stored, args.old_rows.as_ref())?;
+        let numbers = (0..rows.signals.nrows()).map(|i| rows.place(i) as u64).collect();
+        return Ok(Kept { data: dataset(rows)?, rows: numbers });
+    }
+    in_model.ok_or_else(|| {
+        CliError::Usage(format!(
+            "`{}` does not keep the rows it learned from; name them with --old, or fit with \
+             --keep-data",
+            args.model.display()
+        ))
+    })
+}
+
+fn load(
+    args: &UpdateArgs,
+    path: &Path,
+    stored: &StoredModel,
+    rows: Option<&RowRanges>,
+) -> Result<Rows, CliError> {
+    let (_, from) = sources::from_stored(&stored.settings)?;
+    let wanted = Wanted {
+        rows,
+        decisions: args.decisions.as_ref(),
+        want_decisions: true,
+        weights: from.weights.as_ref(),
+        ..Wanted::new(&args.rows, &args.sets)
+    };
+    load_rows(path, &wanted, (stored, &Predictor::new(&stored.model)?), args.quiet)
+}
+
+fn dataset(rows: Rows) -> Result<Dataset, CliError> {
+    let mut data = Dataset::new(rows.signals, rows.decisions.unwrap_or_default())?;
+    if let Some(constraints) = rows.constraints {
+        data = data.with_constraints(constraints)?;
+    }
+    if let Some(weights) = rows.weights {
+        data = data.with_weights(weights)?;
+    }
+    Ok(data.with_names(rows.names)?)
+}
+
+/// The numbers of rows that are to go.
+fn dropped(ranges: Option<&RowRanges>, old: &Kept) -> Result<Vec<u64>, CliError> {
+    let Some(ranges) = ranges else { return Ok(Vec::new()) };
+    let end = old.rows.iter().max().map_or(0, |last| last + 1);
+    let rows = ranges.resolve(usize::try_from(end).unwrap_or(usize::MAX))?;
+    Ok(rows.into_iter().flatten().map(|row| row as u64).collect())
+}

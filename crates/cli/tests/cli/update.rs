@@ -1,0 +1,118 @@
+//! `argwhy update`: the optimum of a fit from nothing, whatever the way to it.
+
+use crate::common::{Folder, Ran, csv, says};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Features that know nothing of the data's means and widths, so that fits of other rows have the
+/// same ones.
+const PLAIN: [&str; 4] = ["--features=raw", "--normalize=none", "--bounds=-1,1", "--holdout=0"];
+
+fn number(result: &Value, name: &str) -> f64 {
+    result[name].as_f64().unwrap_or_else(|| panic!("{name} in {result}"))
+}
+
+/// A folder with all.csv, its first 260 rows in old.csv and the rest in new.csv.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let text = csv(300);
+    let lines: Vec<&str> = text.lines().collect();
+    folder.write("all.csv", &text);
+    folder.write("old.csv", lines[..261].join("\n") + "\n");
+    folder.write("new.csv", [&lines[..1], &lines[261..]].concat().join("\n") + "\n");
+    folder
+}
+
+fn fit(folder: &Folder, data: &str, model: &str, more: &[&str]) -> Value {
+    let own = ["fit", data, "-o", model, "--json"];
+    folder.run(own.iter().chain(&PLAIN).chain(more)).exits(0).json()
+}
+
+fn update(folder: &Folder, args: &[&str]) -> Ran {
+    folder.run(["update", "--json", "--holdout=0"].iter().chain(args)).exits(0)
+}
+
+fn same_optimum(updated: &Value, fresh: &Value) {
+    assert_eq!(
+        (&updated["status"], &updated["n_samples"]),
+        (&"solved".into(), &fresh["n_samples"])
+    );
+    let off = (number(updated, "primal") - number(fresh, "primal")).abs();
+    assert!(off <= 2e-6 * number(fresh, "primal"), "{updated} {fresh}");
+}
+
+#[test]
+fn new_rows_lead_to_the_optimum_of_all_rows() {
+    let folder = folder();
+    let fresh = fit(&folder, "all.csv", "fresh.argwhy", &[]);
+    fit(&folder, "old.csv", "kept.argwhy", &["--keep-data"]);
+    fit(&folder, "old.csv", "bare.argwhy", &[]);
+    let kept = update(&folder, &["kept.argwhy", "new.csv", "-o", "a.argwhy"]).json();
+    same_optimum(&kept, &fresh);
+    let named = update(&folder, &["bare.argwhy", "new.csv", "--old=old.csv", "-o", "b.argwhy"]);
+    same_optimum(&named.json(), &fresh);
+    // What decides is the same, too.
+    for model in ["a.argwhy", "b.argwhy", "fresh.argwhy"] {
+        folder.run(["predict", model, "all.csv", "-o", &format!("{model}.csv")]).exits(0);
+    }
+    let decided = |model: &str| -> Vec<f64> {
+        let text = folder.text(&format!("{model}.csv"));
+        let rows = text.lines().skip(1).flat_map(|line| line.split(','));
+        rows.map(|v| v.parse().unwrap()).collect()
+    };
+    let fresh = decided("fresh.argwhy");
+    for model in ["a.argwhy", "b.argwhy"] {
+        let off = decided(model).iter().zip(&fresh).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-2, "{model}: {off}");
+    }
+    // A model that kept its rows goes on keeping them.
+    let again = update(&folder, &["a.argwhy", "--drop=260:300", "-o", "c.argwhy"]).json();
+    same_optimum(&again, &fit(&folder, "old.csv", "d.argwhy", &[]));
+}
+
+#[test]
+fn dropped_rows_are_forgotten() {
+    let folder = folder();
+    fit(&folder, "old.csv", "m.argwhy", &["--keep-data", "--rows=20:200"]);
+    let args = ["m.argwhy", "new.csv", "--drop=20:30,190:200", "-o", "n.argwhy"];
+    let updated = update(&folder, &args).json();
+    let fresh = fit(&folder, "all.csv", "f.argwhy", &["--rows=30:190,260:300"]);
+    same_optimum(&updated, &fresh);
+}
+
+#[test]
+fn drift_is_told() {
+    let folder = folder();
+    fit(&folder, "old.csv", "m.argwhy", &["--keep-data"]);
+    let text = folder.text("new.csv");
+    let mut lines = text.lines();
+    let mut moved = format!("{}\n", lines.next().unwrap());
+    for line in lines {
+        let (first, rest) = line.split_once(',').unwrap();
+        writeln!(moved, "{},{rest}", first.parse::<f64>().unwrap() + 50.0).unwrap();
+    }
+    folder.write("moved.csv", moved);
+    let ran = update(&folder, &["m.argwhy", "moved.csv", "-o", "n.argwhy"]);
+    says(&ran.stderr, &["signals have drifted", "where it was", "features keep"]);
+    let ran = update(&folder, &["m.argwhy", "new.csv", "-o", "n.argwhy"]);
+    assert!(!ran.stderr.contains("drifted"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_updated_is_refused() {
+    let folder = folder();
+    fit(&folder, "old.csv", "kept.argwhy", &["--keep-data"]);
+    fit(&folder, "old.csv", "bare.argwhy", &[]);
+    fit(&folder, "old.csv", "plain.argwhy", &["--kernel=linear", "--primal", "--keep-data"]);
+    let refused = |args: &[&str]| folder.refused(["update"].iter().chain(args));
+    says(
+        &refused(&["bare.argwhy", "new.csv", "-o", "x"]),
+        &["bare.argwhy", "--old", "--keep-data"],
+    );
+    let said = refused(&["bare.argwhy", "new.csv", "--old=new.csv", "-o", "x"]);
+    says(&said, &["row", "fitted to"]);
+    says(&refused(&["kept.argwhy", "--drop=0:900", "-o", "x"]), &["900", "260"]);
+    says(&refused(&["plain.argwhy", "new.csv", "-o", "x"]), &["plain model", "fit it again"]);
+    says(&refused(&["kept.argwhy", "-o", "x"]), &["<DATA>"]);
+    says(&refused(&["kept.argwhy", "new.csv", "-o", "new.csv"]), &["new.csv", "used twice"]);
+}

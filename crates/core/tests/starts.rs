@@ -1,0 +1,152 @@
+//! Solvers go on from what others reached: the same optimum, from nearer.
+
+use argwhy_core::decision_set::{DecisionSet, SampleSets};
+use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
+use argwhy_core::problem::Problem;
+use argwhy_core::solver::{
+    Ignore, Iteration, NewtonSettings, Observer, Outcome, SsoSettings, State, Status, path, sso,
+    theta,
+};
+use argwhy_core::{Constraints, Error, Kernel};
+use ndarray::Array2;
+use std::ops::ControlFlow;
+
+const N: usize = 80;
+
+fn operator() -> HostOperator {
+    let signals = Array2::from_shape_fn((N, 2), |(i, j)| ((i * (2 * j + 3)) as f64 * 0.37).sin());
+    let kernel = Kernel::Rbf { gamma: 0.8 };
+    HostOperator::new(signals.view(), kernel, Precision::F32, OperatorKind::Tiled)
+        .unwrap()
+        .with_blocks(OperatorKind::Stored)
+}
+
+/// An expert who minimises uᵀΘu − 2gᵀu with Θ = [4 2; 2 4], the first decision below a limit that
+/// changes from sample to sample: without learning Θ it looks inconsistent.
+fn problem(weighted: bool) -> Problem {
+    let limit = |i: usize| -1.0 + 2.0 * (i * 7 % N) as f64 / N as f64;
+    let wish = |i: usize| 1.0 + (i as f64 * 0.37).sin();
+    let decisions = Array2::from_shape_fn((N, 2), |(i, j)| {
+        let first = (wish(i) / 6.0).min(limit(i));
+        if j == 0 { first } else { (wish(i) - 2.0 * first) / 4.0 }
+    });
+    let upper = Array2::from_shape_fn((N, 2), |(i, j)| if j == 0 { limit(i) } else { 9.0 });
+    let given = Constraints::new().with_upper(upper).unwrap();
+    let own = DecisionSet::bounds(2, -9.0, 9.0).unwrap();
+    let sets = SampleSets::new(own.limits(), Some(&given), N, |i| i).unwrap();
+    let problem = Problem::new(decisions.view(), sets, 1e-3).unwrap();
+    let weights: Vec<f64> = (0..N).map(|i| 1.0 + (i % 4) as f64).collect();
+    if weighted { problem.with_weights(&weights).unwrap() } else { problem }
+}
+
+/// Keeps the last state and stops after so many steps.
+struct Keep {
+    steps: usize,
+    last: Option<State>,
+}
+
+impl Observer for Keep {
+    fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
+        if iteration.iteration < self.steps {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    fn on_state(&mut self, state: &dyn Fn() -> State) {
+        self.last = Some(state());
+    }
+}
+
+type Solve = fn(&Problem, Option<&State>, &mut dyn Observer) -> Result<Outcome, Error>;
+
+fn newton(
+    problem: &Problem,
+    start: Option<&State>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    let settings = NewtonSettings { tol: 1e-10, ..NewtonSettings::default() };
+    let (mut found, k) = (None, [problem.regularization()]);
+    path::solve(problem.clone(), &operator(), &k, &settings, 0, start, observer, |_, outcome| {
+        found = Some(outcome);
+        Ok::<(), Error>(())
+    })?;
+    Ok(found.unwrap())
+}
+
+fn blocks(
+    problem: &Problem,
+    start: Option<&State>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    let settings = SsoSettings { tol: 1e-10, max_iterations: 400, ..SsoSettings::default() };
+    sso::solve_from(problem, &operator(), &settings, 0, start, observer)
+}
+
+fn learned(
+    problem: &Problem,
+    start: Option<&State>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    let settings = NewtonSettings { tol: 1e-10, ..NewtonSettings::default() };
+    theta::solve_from(problem, &operator(), &settings, 0, start, observer)
+}
+
+const SOLVERS: [(&str, Solve); 3] = [("newton", newton), ("sso", blocks), ("theta", learned)];
+
+#[test]
+fn a_solver_that_was_stopped_goes_on_to_the_same_optimum() {
+    for weighted in [false, true] {
+        let problem = problem(weighted);
+        for (name, solve) in SOLVERS {
+            let whole = solve(&problem, None, &mut Ignore).unwrap();
+            let mut keep = Keep { steps: 1, last: None };
+            let stopped = solve(&problem, None, &mut keep).unwrap();
+            assert_ne!(stopped.status, Status::Solved, "{name}");
+            let state = keep.last.unwrap();
+            assert!(state.coefficients.iter().any(|a| *a != 0.0), "{name}");
+            let on = solve(&problem, Some(&state), &mut Ignore).unwrap();
+            assert_eq!(on.status, Status::Solved, "{name}");
+            let (a, b) = (on.certified.certificate, whole.certified.certificate);
+            assert!((a.primal - b.primal).abs() <= 1e-8 * b.primal, "{name}: {a:?} {b:?}");
+            assert!(on.iterations < whole.iterations, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_last_state_is_what_was_solved() {
+    for weighted in [false, true] {
+        let problem = problem(weighted);
+        for (name, solve) in SOLVERS {
+            let mut keep = Keep { steps: usize::MAX, last: None };
+            let whole = solve(&problem, None, &mut keep).unwrap();
+            let state = keep.last.unwrap();
+            let off = (&state.coefficients - &whole.certified.coefficients).mapv(f64::abs);
+            let largest = whole.certified.coefficients.iter().fold(0.0, |m: f64, a| m.max(a.abs()));
+            assert!(off.iter().all(|off| *off <= 1e-5 * largest), "{name}");
+            let again = solve(&problem, Some(&state), &mut Ignore).unwrap();
+            assert!(again.iterations <= 1, "{name}: {}", again.iterations);
+        }
+    }
+}
+
+#[test]
+fn a_state_of_another_problem_is_refused() {
+    let problem = problem(false);
+    let none = || Array2::zeros((2, N));
+    let wrong = [
+        (State { coefficients: Array2::zeros((2, N - 1)), theta: None }, "2 × 79"),
+        (State { coefficients: none() / 0.0, theta: None }, "not all numbers"),
+    ];
+    for (state, said) in wrong {
+        for (name, solve) in SOLVERS {
+            let error = solve(&problem, Some(&state), &mut Ignore).unwrap_err();
+            assert!(error.to_string().contains(said), "{name}: {error}");
+        }
+    }
+    let state = State { coefficients: none(), theta: Some(Array2::eye(3)) };
+    let error = learned(&problem, Some(&state), &mut Ignore).unwrap_err();
+    assert!(error.to_string().contains("2 × 2"), "{error}");
+}

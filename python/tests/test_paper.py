@@ -1,0 +1,226 @@
+"""The reproduction of the paper (`bench/paper`): its parts, and its quick mode end to end.
+
+The data is made here: a policy with random weights hops, badly, in D4RL's world.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+pytest.importorskip("mujoco")
+
+HERE = Path(__file__).parents[2] / "bench" / "paper"
+sys.path.insert(0, str(HERE))
+
+import criteria  # noqa: E402
+import data  # noqa: E402
+import policies  # noqa: E402
+import published  # noqa: E402
+import rules  # noqa: E402
+import settings  # noqa: E402
+from tasks import TASKS  # noqa: E402
+
+from argwhy import KernelInverseOptimizer  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def runner():
+    loader = importlib.machinery.SourceFileLoader("paper_run", str(HERE / "run"))
+    spec = importlib.util.spec_from_loader("paper_run", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What `--data` takes, with one teacher and 600 rows of it."""
+    path = tmp_path_factory.mktemp("data")
+    (path / "teachers").mkdir()
+    (path / "rollouts").mkdir()
+    draw = np.random.default_rng(0)
+    sizes = [11, 16, 16, 3]
+    arrays = {"act": "relu", "squash": True, "time_feature": False, "n_layers": 3}
+    for layer in range(3):
+        arrays[f"W{layer}"] = draw.standard_normal((sizes[layer + 1], sizes[layer])) / 4
+        arrays[f"b{layer}"] = np.zeros(sizes[layer + 1])
+    arrays |= {"Wls": np.zeros((3, 16)), "bls": np.full(3, -2.0), "log_std_clip": np.array([-20, 2])}
+    np.savez(path / "teachers" / "hopper-d4rl-medium-v2.npz", **arrays)
+    from argwhy.gym import d4rl
+
+    source = data.Source(path, path)
+    policies.record_chunk(
+        path / "rollouts" / "hopper-medium.npz", d4rl, "hopper", "hopper-d4rl-medium-v2",
+        source.teacher("hopper-d4rl-medium-v2"), 600, 0,
+    )
+    return path
+
+
+def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, folder, tmp_path):
+    parts = "table1,table2,figure1,appendixc,landscape"
+    line = ["--data", str(folder), "--out", str(tmp_path), "--quick", "--jobs", "2", "--tasks", "hopper-medium"]
+    line += ["--episodes", "2", "--only", parts]
+    assert runner.main(line) == 0
+    found = json.loads((tmp_path / "paper.json").read_text())["parts"]
+    assert list(found) == parts.split(",")
+    row = found["table1"]["rows"][0]
+    assert row["data"].startswith("stands in") and row["published"]["KIO"] == 50.2
+    for name in ("KIO", "IO", "cloning", "argwhy", "teacher"):
+        assert row[name]["episodes"] >= 2 and np.isfinite(row[name]["mean"]), name
+    assert row["chosen"] in settings.candidates("tiny")
+    two = found["table2"]["rows"][0]
+    assert two["newton"]["relative_gap"] <= 1e-6
+    assert 0 <= two["sso"]["objective"] - two["newton"]["objective"] < 1
+    errors = found["figure1"]["rows"][0]["errors"]
+    assert len(errors) == 21 and errors[-1] < errors[0] / 10
+    assert set(found["landscape"]["rules"]["hopper-medium"]) == {"best of all", *rules.RULES}
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("stands in") >= 5 and "<svg" in page and "http" not in page
+    # What is there is not done again, and what is gone is. SCS may be missing, and is asked again.
+    cells = sorted(path for path in (tmp_path / "cells").iterdir() if not path.name.startswith("scs"))
+    gone = next(path for path in cells if path.name.startswith("score-hopper-medium-io"))
+    gone.unlink()
+    before = {path.name: path.stat().st_mtime_ns for path in cells if path != gone}
+    assert runner.main(line) == 0
+    assert gone.exists()
+    assert before == {name: (tmp_path / "cells" / name).stat().st_mtime_ns for name in before}
+
+
+def test_a_deadline_leaves_whole_cells_only(runner, folder, tmp_path):
+    started = time.monotonic()
+    line = ["--data", str(folder), "--out", str(tmp_path), "--quick", "--jobs", "1", "--tasks", "hopper-medium"]
+    assert runner.main([*line, "--only", "table1", "--deadline", "0.1"]) == 1
+    assert time.monotonic() - started < 20
+    assert all(json.loads(path.read_text()) for path in (tmp_path / "cells").glob("*.json"))
+
+
+def test_cloning_learns_what_it_is_shown():
+    draw = np.random.default_rng(1)
+    signals = draw.uniform(-1, 1, (250, 3))
+    decisions = np.tanh(np.stack([signals[:, 0] - signals[:, 1], signals[:, 2] ** 2], axis=1))
+    aside = np.arange(250) % 10 == 0
+    with threadpool_limits(1):  # as the bench has it: small products lose by threads
+        policy = policies.Cloning(0, max_epochs=100).fit(signals, decisions, aside)
+        again = policies.Cloning(0, max_epochs=100).fit(signals, decisions, aside)
+    assert policy.error < 3e-3
+    assert np.abs(policy.predict(signals[aside]) - decisions[aside]).max() < 0.3
+    np.testing.assert_array_equal(again.predict(signals), policy.predict(signals))
+
+
+def test_files_of_d4rl_are_genuine_and_cut_as_the_paper_cut_them(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    n = 50
+    arrays = {
+        "observations": np.arange(n * 11.0).reshape(n, 11), "actions": np.zeros((n, 3)), "rewards": np.ones(n),
+        "terminals": np.arange(n) % 10 == 9, "timeouts": np.arange(n) % 25 == 24,
+    }
+    for kind in ("medium", "medium_expert"):
+        with h5py.File(tmp_path / f"hopper_{kind}-v2.hdf5", "w") as file:
+            for name, values in arrays.items():
+                file[name] = values
+    monkeypatch.setattr(data, "LOADED", 20)
+    source = data.Source(tmp_path, tmp_path)
+    one = data.load(source, TASKS["hopper-medium"], 5)
+    assert (len(one), one.genuine, one.note) == (n, True, "genuine: D4RL hopper-medium-v2")
+    assert one.ends.sum() == 6 and data.chunks_needed(source, TASKS["hopper-medium"], 10**6) == []
+    two = data.load(source, TASKS["hopper-medium-expert"], 5)
+    assert two.halves and len(two) == 40 and two.observations[20, 0] == arrays["observations"][30, 0]
+    assert data.recorded_returns(source, TASKS["hopper-medium"]) == [10.0, 10.0]
+
+
+def test_files_of_minari_have_their_episodes(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "mujoco" / "hopper" / "expert-v0" / "data" / "main_data.hdf5"
+    path.parent.mkdir(parents=True)
+    with h5py.File(path, "w") as file:
+        for number in (0, 1, 10, 2):
+            file[f"episode_{number}/observations"] = np.full((4, 11), float(number))
+            file[f"episode_{number}/actions"] = np.zeros((3, 3))
+    found = data.load(data.Source(tmp_path, tmp_path), TASKS["hopper-expert"], 5)
+    assert found.observations[::3, 0].tolist() == [0.0, 1.0, 2.0, 10.0] and not found.genuine
+    assert np.flatnonzero(found.ends).tolist() == [2, 5, 8, 11]
+
+
+def demonstrations(halves=False):
+    n = 60
+    ends = np.arange(n) % 12 == 11
+    return data.Demonstrations(np.arange(2.0 * n).reshape(n, 2), np.zeros((n, 1)), ends, "", False, halves)
+
+
+def test_draws_are_rows_that_follow_each_other_and_do_not_overlap():
+    given = demonstrations()
+    draws = [data.drawn(given, 20, draw) for draw in range(3)]
+    assert [data.ranges(mask) for mask in draws] == ["0:20", "20:40", "40:60"]
+    assert data.drawn(given, 20, 3) is None
+    assert data.ranges(data.drawn(demonstrations(halves=True), 20, 1)) == "10:20,40:50"
+    given.genuine = True
+    assert data.ranges(data.drawn(given, 20, 0, [(5, 15), (30, 40)])) == "5:15,30:40"
+    assert data.ranges(data.drawn(given, 20, 0, [(500, 520)])) == "0:20"
+
+
+def test_folds_keep_whole_episodes_aside():
+    given = demonstrations()
+    mask = np.ones(60, bool)
+    folds = data.folds(given.episodes, mask, 5)
+    assert np.array_equal(sum(fold.astype(int) for fold in folds), np.ones(60))
+    for fold in folds:
+        assert set(given.episodes[fold]).isdisjoint(given.episodes[~fold])
+
+
+def test_rules_look_at_criteria_and_never_at_scores():
+    def judged(error, shaken, jump, drift):
+        folds = [error, error * 1.1]
+        return {"error": error, "regret": error, "shaken": shaken, "jump": jump, "drift": drift, "drift_early": drift, "stray": drift, "folds": folds}
+
+    found = {"a": judged(1.0, 3.0, 2.0, 3.0), "b": judged(1.005, 2.0, 1.0, 2.0), "c": judged(3.0, 1.0, 0.1, 1.0)}
+    chosen = {name: rule(found) for name, rule in rules.RULES.items()}
+    assert (chosen["error"], chosen["shaken"], chosen["drift"]) == ("a", "c", "c")
+    assert chosen["calmest within one error"] == "b"
+    assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "error") == pytest.approx(1.0)
+    assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "drift") == pytest.approx(-1.0)
+
+
+def test_regret_and_error_are_those_of_rows_kept_aside():
+    draw = np.random.default_rng(2)
+    signals = draw.uniform(-1, 1, (240, 2))
+    decisions = np.clip(2 * signals[:, :1], -1, 1)
+    ends = np.arange(240) % 40 == 39
+    given = data.Demonstrations(signals, decisions, ends, "", False)
+    options = {"threads": 1}
+    mask = np.ones(240, bool)
+    world = criteria.learn_world(given, mask, options)
+    good, poor = (
+        criteria.measure(given, mask, {"features": "raw", "kernel": "rbf", "regularization": k}, world, options, 3)
+        for k in (1e-5, 1.0)
+    )
+    assert good["error"] < 0.1 < poor["error"] and good["regret"] < poor["regret"]
+    assert 0 < good["drift_early"] <= good["drift"] <= criteria.FARTHEST
+    assert 0 < good["stray"] < criteria.FARTHEST
+    assert len(good["folds"]) == 3
+
+
+def test_the_papers_rows_and_settings_are_those_of_the_presets(command):
+    helped = command("fit", "--help").stdout
+    for name, rows in published.ROWS.items():
+        text = ",".join(f"{start}:{stop}" for start, stop in rows)
+        assert text in helped[helped.index(f" {name}:") :].split()[:8], name
+        assert TASKS[name].rows == sum(stop - start for start, stop in rows)
+        KernelInverseOptimizer.from_preset(TASKS[name].preset)
+
+
+@pytest.mark.parametrize("features", ["poly2", "raw"])
+def test_a_width_of_one_is_argwhys_own(features, task):
+    signals, decisions = task
+    own = KernelInverseOptimizer(features=features, bounds=(-1, 1)).fit(signals, decisions)
+    gamma = 1.0 / settings.n_features(features, signals.shape[1])
+    ours = KernelInverseOptimizer(features=features, bounds=(-1, 1), gamma=gamma).fit(signals, decisions)
+    np.testing.assert_array_equal(ours.predict(signals), own.predict(signals))
+    half = settings.parameters({"features": features, "width": 0.5}, signals.shape[1])
+    assert half == {"features": features, "gamma": 0.5 * gamma}
