@@ -43,7 +43,7 @@ fn with(task: impl FnOnce(&mut Explorer, &[f64]) -> Result<Vec<f64>, Error>) -> 
                 let n = numbers.len();
                 state.numbers.truncate(0);
                 state.numbers.extend(numbers);
-                n as i32
+                i32::try_from(n).unwrap_or(i32::MAX)
             }
             Err(message) => fail(state, message),
         }
@@ -131,7 +131,7 @@ pub extern "C" fn limit(rows: usize, equal: usize) -> i32 {
 pub extern "C" fn remember(n: usize) -> i32 {
     with(|explorer, numbers| {
         let width = explorer.signal_dim();
-        let Ok(signals) = ArrayView2::from_shape((n, width), &numbers[..]) else {
+        let Ok(signals) = ArrayView2::from_shape((n, width), numbers) else {
             let (what, owner, found) = ("past situations", "the model", numbers.len());
             return Err(Error::Width { what, owner, expected: n * width, found });
         };

@@ -8,7 +8,7 @@ use super::{Explainer, Situations};
 use crate::error::Error;
 use argwhy_core::decision_set::RowLabel;
 use argwhy_core::{Constraints, Model, Predictor};
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView, Axis, Dimension};
 use serde_json::{Value, json};
 
 /// Cases that a page keeps at most, and numbers it keeps of them at most: some ten megabytes.
@@ -101,12 +101,10 @@ pub fn explore(
     let finite = |side: &[f64]| -> Vec<Option<f64>> {
         side.iter().map(|&v| Some(v).filter(|v| v.is_finite())).collect()
     };
-    let theta = match &model.theta {
-        None => None,
-        Some(theta) => {
-            Some(theta.theta_uu.rows().into_iter().map(|r| r.to_vec()).collect::<Vec<_>>())
-        }
+    let rows = |theta: &Array2<f64>| -> Vec<Vec<f64>> {
+        theta.rows().into_iter().map(|row| row.to_vec()).collect()
     };
+    let theta = model.theta.as_ref().map(|theta| rows(&theta.theta_uu));
     let explainer = explainer(model, predictor, cases)?;
     let typical = match &explainer {
         Some(explainer) => Some(explainer.typical()?.row),
@@ -141,10 +139,10 @@ struct Numbers(Vec<f64>);
 
 impl Numbers {
     /// Adds an array; says where it stands.
-    fn add<'a>(&mut self, shape: &[usize], values: impl IntoIterator<Item = &'a f64>) -> Value {
+    fn add<D: Dimension>(&mut self, array: ArrayView<'_, f64, D>) -> Value {
         let at = self.0.len();
-        self.0.extend(values);
-        json!({"at": at, "shape": shape})
+        self.0.extend(&array);
+        json!({"at": at, "shape": array.shape()})
     }
 }
 
@@ -189,21 +187,21 @@ fn write_cases(cases: &Cases, numbers: &mut Numbers) -> Value {
         return Value::Object(arrays);
     }
     let mut add = |name: &str, place: Value| arrays.insert(name.to_owned(), place);
-    add("signals", numbers.add(cases.signals.shape(), &cases.signals));
+    add("signals", numbers.add(cases.signals.view()));
     if let Some(decisions) = &cases.decisions {
-        add("decisions", numbers.add(decisions.shape(), decisions));
+        add("decisions", numbers.add(decisions.view()));
     }
     let Some(given) = &cases.constraints else { return Value::Object(arrays) };
     let rows = [("M", "W", given.inequalities()), ("M_eq", "W_eq", given.equalities())];
     for (matrix_name, bound_name, part) in rows {
         if let Some((matrix, bound)) = part {
-            add(matrix_name, numbers.add(matrix.shape(), &matrix));
-            add(bound_name, numbers.add(bound.shape(), &bound));
+            add(matrix_name, numbers.add(matrix));
+            add(bound_name, numbers.add(bound));
         }
     }
     for (name, side) in [("lower", given.lower()), ("upper", given.upper())] {
         if let Some(side) = side {
-            add(name, numbers.add(side.shape(), &side));
+            add(name, numbers.add(side));
         }
     }
     Value::Object(arrays)

@@ -101,8 +101,8 @@ pub fn planners(
     })
 }
 
-/// The held-out nights under limits nobody has kept: those on which all of them can be kept, so that
-/// costs stand side by side. Nights that cannot do with less are the dear ones; without them
+/// The held-out nights under limits nobody has kept: those on which all of them can be kept, so
+/// that costs stand side by side. Nights that cannot do with less are the dear ones; without them
 /// anything looks cheaper.
 pub fn what_ifs(history: &History, learned: &Learned) -> Result<Vec<Outcome>, CliError> {
     let can = |night: &Night| WhatIf::ALL.iter().all(|what_if| what_if.apply(night).is_some());
