@@ -144,7 +144,7 @@ def fitted(cell, demonstrations, mask, more=None):
         "relative_gap": certificate.relative_gap,
         "status": policy.status_,
         "fit_seconds": policy.seconds_,
-        "device": str(policy.plan_)[:200],
+        "plan": {name: value for name, value in policy.plan_.items() if isinstance(value, str)},
     }
     return policy, about
 

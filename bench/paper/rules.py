@@ -92,8 +92,7 @@ RULES = {
 }
 # Of the row "argwhy": the old rule of one standard error, towards what is calmer where signals are
 # not quite those seen. When it was taken, scores of candidates were known for two tasks of nine
-# (hopper-medium, 47.7 to 51.0, and six for walker2d-medium, 59 to 79, where drift and stray chose
-# worst); the page also has the rule that does best on the other tasks.
+# (docs/adr/0021); the page also has the rule that does best on the other tasks.
 DEFAULT = "calmest within one error"
 
 

@@ -71,7 +71,7 @@ class Schedule:
 
     def run(self, wanted, title):
         """Does what is not there yet. False where time ran out before everything was."""
-        todo = [cell for cell in unique(wanted) if not self._is_done(cell)]
+        todo = [cell for cell in unique(wanted) if not self.is_done(cell)]
         # The longest first, or the last of them would run alone.
         todo.sort(key=lambda cell: -cell.get("rows", 0))
         if not todo:
@@ -79,9 +79,7 @@ class Schedule:
         say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
         context = multiprocessing.get_context("spawn")
         waiting, done = context.Queue(), context.Queue()
-        give = [*todo, *[None] * self.jobs]
-        # Workers hold one cell each and one waits: what has not begun at the limit is not begun.
-        feed = iter(give)
+        feed = iter(todo)  # handed out one by one: what has not begun at the limit is not begun
         workers = [
             context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
             for _ in range(min(self.jobs, len(todo)))
@@ -96,7 +94,7 @@ class Schedule:
             worker.join()
         return finished
 
-    def _is_done(self, cell):
+    def is_done(self, cell):
         """Rollouts are files of their own, too large to be carried about with the results."""
         if cell["kind"] == "rollout":
             return self.source.chunk(cell["teacher"], cell["number"]).exists()

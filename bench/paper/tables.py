@@ -4,6 +4,7 @@ In: the folder of cells. Out: one dictionary, which is the JSON file and what th
 """
 
 import datetime
+import json
 import pathlib
 import sys
 
@@ -49,8 +50,6 @@ def about(results, arguments):
 
 
 def versions(results):
-    import json
-
     for path in results.folder.glob("score-*.json"):
         found = json.loads(path.read_text()).get("found") or {}
         if "versions" in found:

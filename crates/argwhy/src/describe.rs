@@ -331,6 +331,7 @@ fn suggested(decisions: &[Column]) -> Option<Bounds> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write;
 
     fn described(text: &str) -> Description {
         let folder = tempfile::tempdir().unwrap();
@@ -344,7 +345,7 @@ mod tests {
         let mut text = "signals_0,signals_1,signals_2,signals_3,decisions,day\n".to_owned();
         for i in 0..200 {
             let u = (f64::from(i) / 100.0 - 1.0).clamp(-0.5, 0.75);
-            text += &format!("{i},{i},{},7,{u},Mon\n", 3 * i + i % 2);
+            writeln!(text, "{i},{i},{},7,{u},Mon", 3 * i + i % 2).unwrap();
         }
         text += "5,5,16,7,0.25,Tue\n5,5,16,7,,Tue\n";
         let found = described(&text);

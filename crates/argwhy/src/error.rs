@@ -73,6 +73,12 @@ pub enum Error {
         /// What is wrong and what to do; options are marked for [`Spelling::text`].
         what: String,
     },
+    /// A decision and a signal that cannot say what a unit of cost is worth.
+    #[error("cannot count in money: {what}")]
+    Numeraire {
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// A model that keeps no situations to be explained over.
     #[error(
         "the model keeps no samples (a plain model has weights instead, or none carries weight), \

@@ -5,6 +5,7 @@
 
 mod backend;
 mod explain;
+mod explain_experts;
 mod familiarity;
 mod kernels;
 mod properties;

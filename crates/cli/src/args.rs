@@ -31,12 +31,12 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Choose the settings of a fit by rows kept aside
     Tune(Box<TuneArgs>),
+    /// Let a model learn from more rows, or forget some, without starting from nothing
+    Update(Box<UpdateArgs>),
     /// Say what data is like before anything is learned from it
     Describe(DescribeArgs),
     /// Write data in another format
     Convert(ConvertArgs),
-    /// Let a model learn from more rows, or forget some, without starting from nothing
-    Update(Box<UpdateArgs>),
     /// Decide on new signals
     Predict(PredictArgs),
     /// Compare a model's decisions with an expert's
@@ -740,6 +740,10 @@ pub struct ExplainArgs {
     /// its range if not given
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub by: Option<f64>,
+    /// Count prices and costs in money too: a decision and the signal that says what a unit of it
+    /// costs, such as power=price_eur_mwh
+    #[arg(long, value_name = "DECISION=SIGNAL")]
+    pub numeraire: Option<Numeraire>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -771,9 +775,35 @@ pub struct ExploreArgs {
     pub decisions: Option<String>,
     #[command(flatten)]
     pub sets: SetOptions,
+    /// Count prices and costs in money too: a decision and the signal that says what a unit of it
+    /// costs, such as power=price_eur_mwh
+    #[arg(long, value_name = "DECISION=SIGNAL")]
+    pub numeraire: Option<Numeraire>,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// A decision whose unit costs what a signal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numeraire {
+    /// The decision's name.
+    pub decision: String,
+    /// The signal's name.
+    pub signal: String,
+}
+
+impl FromStr for Numeraire {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((decision, signal)) if !decision.is_empty() && !signal.is_empty() => {
+                Ok(Self { decision: decision.to_owned(), signal: signal.to_owned() })
+            }
+            _ => Err("write a decision and its price, such as power=price_eur_mwh".to_owned()),
+        }
+    }
 }
 
 #[derive(Args)]

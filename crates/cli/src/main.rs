@@ -35,9 +35,9 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),
         Command::Tune(args) => commands::tune::run(&args),
+        Command::Update(args) => commands::update::run(&args),
         Command::Describe(args) => commands::describe::run(&args),
         Command::Convert(args) => commands::convert::run(&args),
-        Command::Update(args) => commands::update::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

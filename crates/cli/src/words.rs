@@ -1,7 +1,7 @@
 //! What curves say, in words: the same on the terminal and on pages.
 
 use crate::report::number;
-use argwhy::explain::{Change, Effect, Explanation, Freed, OneDecision, Pair, TradeOff};
+use argwhy::explain::{Change, Effect, Explanation, Freed, Money, OneDecision, Pair, TradeOff};
 
 /// A count with its noun: `1 step`, `2 steps`.
 pub fn count(n: usize, one: &str) -> String {
@@ -57,7 +57,7 @@ pub fn situations(explanation: &Explanation) -> String {
 pub fn trade_off(trade: &TradeOff) -> String {
     let [first, second] = &trade.decisions;
     let worth = format!(
-        "A deviation of 1 of {first} costs as much as one of {} of {second}",
+        "Giving up 1 of {first} is worth {} of {second}: a deviation of either costs the same",
         number(trade.worth)
     );
     if trade.moves.abs() < 1e-9 {
@@ -67,6 +67,18 @@ pub fn trade_off(trade: &TradeOff) -> String {
     format!(
         "{worth}; where {first} is held 1 below what is wanted, {second} goes {way} by {}.",
         number(trade.moves.abs())
+    )
+}
+
+/// What a unit of cost is worth.
+pub fn money(money: &Money) -> String {
+    let Money { decision, signal, worth, varies } = money;
+    format!(
+        "A unit of the learned cost is worth {} in the money of {signal}: the desired {decision} \
+         falls by {} as {signal} rises by 1, give or take {:.0} % from situation to situation.",
+        number(*worth),
+        number(0.5 / worth),
+        100.0 * varies
     )
 }
 
@@ -92,7 +104,15 @@ pub fn held(one: &OneDecision) -> String {
     let limits: Vec<String> = one
         .held_by
         .iter()
-        .map(|held| format!("{} at a price of {}", held.limit, number(held.price)))
+        .map(|held| {
+            let price = match (held.money, &one.money) {
+                (Some(paid), Some(money)) => {
+                    format!("{} in the money of {}", number(paid), money.signal)
+                }
+                _ => number(held.price),
+            };
+            format!("{} at a price of {price}", held.limit)
+        })
         .collect();
     format!(
         "It is held by {}: what one more unit of that limit would be worth to the expert.",
@@ -128,6 +148,16 @@ mod tests {
     #[test]
     fn one_is_singular() {
         assert_eq!((count(1, "step"), count(0, "step")), ("1 step".into(), "0 steps".into()));
+    }
+
+    #[test]
+    fn trade_offs_in_words() {
+        let decisions = ["here_kw".to_owned(), "there_kw".to_owned()];
+        let said = trade_off(&TradeOff { decisions: decisions.clone(), worth: 0.4, moves: 0.16 });
+        assert!(said.starts_with("Giving up 1 of here_kw is worth 0.4 of there_kw"), "{said}");
+        assert!(said.ends_with("there_kw goes up by 0.16."), "{said}");
+        let apart = trade_off(&TradeOff { decisions, worth: 2.0, moves: 0.0 });
+        assert!(apart.contains("neither gives way"), "{apart}");
     }
 
     #[test]

@@ -131,8 +131,8 @@ fn models_of_both_formats_open_and_decide_the_same() {
     assert_eq!(decide(&old), decide(&new));
 }
 
-/// A file of the version that brought ranges and rows that do not fit; older ones say that they have
-/// none.
+/// A file of the version that brought ranges and rows that do not fit; older ones say that they
+/// have none.
 #[test]
 fn a_model_with_ranges_opens_and_older_ones_say_that_they_have_none() {
     let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);

@@ -5,6 +5,7 @@
 use crate::files::{Folder, committed, decisions, keys, only, signals};
 use argwhy_io::{Budget, DataRequest, Encoding, Missing, OneHot, RowRanges, Thinning, load};
 use ndarray::{Axis, array, s};
+use std::fmt::Write;
 
 const DAYS: &str = "day,hour,load,power\nTue,0,1,10\nMon,6,2,20\nTue,12,3,30\nWed,18,4,40\n";
 
@@ -47,7 +48,8 @@ fn categories_and_cycles_become_numbers_and_are_remembered() {
     assert!(message.contains("one_hot names `day`"), "{message}");
     let message = folder.refusal("t.csv", DAYS, &keys("load,day", "power"));
     assert!(message.contains("`Tue` is not a number") && message.contains("one_hot=\"day\""));
-    let too_many: String = (0..1001).map(|i| format!("v{i},0,1,1\n")).collect();
+    let mut too_many = String::new();
+    (0..1001).for_each(|i| writeln!(too_many, "v{i},0,1,1").unwrap());
     let message =
         folder.refusal("t.csv", format!("day,hour,load,power\n{too_many}"), &coded("day,hour"));
     assert!(message.contains("line 1002") && message.contains("1000 values at most"), "{message}");
@@ -175,7 +177,7 @@ fn what_is_left_out_takes_no_memory() {
     let folder = Folder::new();
     let mut text = "signals_0,signals_1,decisions\n".to_owned();
     for i in 0..200_000 {
-        text.push_str(&format!("{i},1,2\n"));
+        writeln!(text, "{i},1,2").unwrap();
     }
     let path = folder.write("t.csv", text);
     let thinning = Thinning { every: Some(1000), ..Thinning::default() };

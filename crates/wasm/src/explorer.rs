@@ -219,7 +219,7 @@ mod tests {
         let predictor = Predictor::new(model).unwrap();
         let signals = data.signals().to_owned();
         let cases = Cases::of_data(&signals, None, data.constraints(), |i| i);
-        let found = explore(model, &predictor, &cases).unwrap();
+        let found = explore(model, &predictor, &cases, None).unwrap();
         let (header, n) = (found.model.to_string(), found.about["model_numbers"].as_u64());
         Explorer::open(header.as_bytes(), &found.numbers[..n.unwrap() as usize]).unwrap()
     }
@@ -280,7 +280,7 @@ mod tests {
         let (model, data) = fitted();
         let predictor = Predictor::new(&model).unwrap();
         let cases = Cases::of_data(&data.signals().to_owned(), None, data.constraints(), |i| i);
-        let found = explore(&model, &predictor, &cases).unwrap();
+        let found = explore(&model, &predictor, &cases, None).unwrap();
         let refused = Explorer::open(found.model.to_string().as_bytes(), &found.numbers[..9]);
         assert!(refused.err().unwrap().contains("cut off"));
     }

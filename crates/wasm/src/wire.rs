@@ -2,11 +2,11 @@
 //!
 //! `argwhy::explore` writes it. It is no file format: both ends are in one page, made at once.
 
+use argwhy_core::Model;
 use argwhy_core::decision_set::{DecisionSet, Prices};
 use argwhy_core::features::FeatureMap;
 use argwhy_core::kernel::Kernel;
 use argwhy_core::model::{FeatureWeights, FitRecord, Law, LearnedTheta, Seen, Support};
-use argwhy_core::{Model, dataset::Names};
 use ndarray::Array2;
 use serde::Deserialize;
 
@@ -65,18 +65,9 @@ pub fn read(header: &[u8], arrays: &[f64]) -> Result<Model, String> {
     let theta = header
         .has_theta
         .then(|| LearnedTheta { multiplier: Array2::zeros(theta.dim()), theta_uu: theta });
-    let model = Model {
-        features: header.features,
-        law,
-        set: header.decision_set,
-        constrained: header.constrained,
-        theta,
-        names: Names::default(),
-        calibration: None,
-        misfits: None,
-        seen,
-        record: header.record,
-    };
+    let (set, constrained) = (header.decision_set, header.constrained);
+    let bare = Model::bare(header.features, law, set, constrained, header.record);
+    let model = Model { theta, seen, ..bare };
     model.validate().map_err(|error| error.to_string())?;
     Ok(model)
 }

@@ -19,6 +19,9 @@ pub struct CostCurve {
     pub at: Vec<f64>,
     /// What it costs more than what was decided.
     pub cost: Vec<f64>,
+    /// The same in money, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<Vec<f64>>,
     /// Whether the limits allow it.
     pub allowed: Vec<bool>,
     /// What is decided.
@@ -68,12 +71,12 @@ impl Explainer<'_> {
                 moved
             };
             let is_inside = |v: f64| sets.excess(typical.index, &with(v)) <= OUTSIDE * (high - low);
+            let costs: Vec<f64> =
+                at.iter().map(|&v| cost(&metric, &with(v), &typical.desired) - lowest).collect();
             curves.push(CostCurve {
                 name: self.model.names.decision(j),
-                cost: at
-                    .iter()
-                    .map(|&v| cost(&metric, &with(v), &typical.desired) - lowest)
-                    .collect(),
+                money: costs.iter().map(|&cost| self.paid(cost)).collect(),
+                cost: costs,
                 allowed: at.iter().map(|&v| is_inside(v)).collect(),
                 decision: decision[j],
                 wanted,

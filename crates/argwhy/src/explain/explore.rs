@@ -7,9 +7,8 @@
 use super::{Explainer, Situations};
 use crate::error::Error;
 use argwhy_core::decision_set::RowLabel;
-use argwhy_core::model::LearnedTheta;
 use argwhy_core::{Constraints, Model, Predictor};
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView, Axis, Dimension};
 use serde_json::{Value, json};
 
 /// Cases that a page keeps at most, and numbers it keeps of them at most: some ten megabytes.
@@ -79,8 +78,14 @@ impl Cases {
     }
 }
 
-/// Everything a page needs. Fails where neither cases nor the model tell what values signals have.
-pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Exploration, Error> {
+/// Everything a page needs; `numeraire`: a decision and the signal that says what a unit of it
+/// costs. Fails where neither cases nor the model tell what values signals have.
+pub fn explore(
+    model: &Model,
+    predictor: &Predictor,
+    cases: &Cases,
+    numeraire: Option<(&str, &str)>,
+) -> Result<Exploration, Error> {
     let mut numbers = Numbers::default();
     let header = write_model(model, &mut numbers)?;
     let model_numbers = numbers.0.len();
@@ -96,10 +101,20 @@ pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Ex
     let finite = |side: &[f64]| -> Vec<Option<f64>> {
         side.iter().map(|&v| Some(v).filter(|v| v.is_finite())).collect()
     };
-    let rows = |theta: &LearnedTheta| -> Vec<Vec<f64>> {
-        theta.theta_uu.rows().into_iter().map(|row| row.to_vec()).collect()
+    let rows = |theta: &Array2<f64>| -> Vec<Vec<f64>> {
+        theta.rows().into_iter().map(|row| row.to_vec()).collect()
     };
-    let theta = model.theta.as_ref().map(rows);
+    let theta = model.theta.as_ref().map(|theta| rows(&theta.theta_uu));
+    let explainer = explainer(model, predictor, cases)?;
+    let typical = match &explainer {
+        Some(explainer) => Some(explainer.typical()?.row),
+        None => None,
+    };
+    let money = match (explainer, numeraire) {
+        (_, None) => None,
+        (None, Some(_)) => return Err(Error::NothingToExplain),
+        (Some(explainer), Some((p, c))) => explainer.in_money(p, c)?.money().cloned(),
+    };
     let about = json!({
         "signals": signals,
         "decisions": decisions,
@@ -109,7 +124,8 @@ pub fn explore(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Ex
         "constrained": model.constrained,
         "theta": theta,
         "places": cases.places,
-        "typical": typical(model, predictor, cases)?,
+        "typical": typical,
+        "money": money,
         "past_note": past_note(cases),
         "arrays": write_cases(cases, &mut numbers),
         "model_numbers": model_numbers,
@@ -123,10 +139,10 @@ struct Numbers(Vec<f64>);
 
 impl Numbers {
     /// Adds an array; says where it stands.
-    fn add<'a>(&mut self, shape: &[usize], values: impl IntoIterator<Item = &'a f64>) -> Value {
+    fn add<D: Dimension>(&mut self, array: ArrayView<'_, f64, D>) -> Value {
         let at = self.0.len();
-        self.0.extend(values);
-        json!({"at": at, "shape": shape})
+        self.0.extend(&array);
+        json!({"at": at, "shape": array.shape()})
     }
 }
 
@@ -171,21 +187,21 @@ fn write_cases(cases: &Cases, numbers: &mut Numbers) -> Value {
         return Value::Object(arrays);
     }
     let mut add = |name: &str, place: Value| arrays.insert(name.to_owned(), place);
-    add("signals", numbers.add(cases.signals.shape(), &cases.signals));
+    add("signals", numbers.add(cases.signals.view()));
     if let Some(decisions) = &cases.decisions {
-        add("decisions", numbers.add(decisions.shape(), decisions));
+        add("decisions", numbers.add(decisions.view()));
     }
     let Some(given) = &cases.constraints else { return Value::Object(arrays) };
     let rows = [("M", "W", given.inequalities()), ("M_eq", "W_eq", given.equalities())];
     for (matrix_name, bound_name, part) in rows {
         if let Some((matrix, bound)) = part {
-            add(matrix_name, numbers.add(matrix.shape(), matrix));
-            add(bound_name, numbers.add(bound.shape(), bound));
+            add(matrix_name, numbers.add(matrix));
+            add(bound_name, numbers.add(bound));
         }
     }
     for (name, side) in [("lower", given.lower()), ("upper", given.upper())] {
         if let Some(side) = side {
-            add(name, numbers.add(side.shape(), side));
+            add(name, numbers.add(side));
         }
     }
     Value::Object(arrays)
@@ -220,14 +236,18 @@ fn ranges(model: &Model, cases: &Cases) -> Result<Vec<(f64, f64)>, Error> {
     Ok(lowest.into_iter().zip(highest).collect())
 }
 
-/// The case that is like most, by its number among the cases.
-fn typical(model: &Model, predictor: &Predictor, cases: &Cases) -> Result<Option<usize>, Error> {
+/// The model over its cases, by their numbers among the cases.
+fn explainer<'a>(
+    model: &'a Model,
+    predictor: &'a Predictor,
+    cases: &Cases,
+) -> Result<Option<Explainer<'a>>, Error> {
     if cases.signals.nrows() == 0 {
         return Ok(None);
     }
     let given = cases.constraints.as_ref();
     let situations = Situations::of_data(predictor, cases.signals.view(), given)?;
-    Ok(Some(Explainer::new(model, predictor, situations).typical()?.row))
+    Ok(Some(Explainer::new(model, predictor, situations)))
 }
 
 fn past_note(cases: &Cases) -> String {

@@ -7,6 +7,7 @@
 mod cost;
 mod effects;
 mod explore;
+mod money;
 mod one;
 mod pair;
 mod situations;
@@ -15,6 +16,7 @@ mod tradeoffs;
 pub use cost::CostCurve;
 pub use effects::{Effect, SignalEffect};
 pub use explore::{Cases, Exploration, explore};
+pub use money::Money;
 pub use one::{Change, Freed, HeldBy, OneDecision, OneSettings, Push, Term};
 pub use pair::Pair;
 pub use situations::{Situations, Source, Typical};
@@ -24,6 +26,7 @@ use crate::error::Error;
 pub use argwhy_core::pushes::Method;
 use argwhy_core::{Model, Predictor};
 use serde::Serialize;
+use std::sync::OnceLock;
 
 /// What a model weighs, over many situations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,6 +46,9 @@ pub struct Explanation {
     pub typical: Typical,
     /// What each decision costs there.
     pub costs: Vec<CostCurve>,
+    /// What a unit of cost is worth in money, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<Money>,
 }
 
 /// A model with the situations it is explained over.
@@ -50,12 +56,15 @@ pub struct Explainer<'a> {
     model: &'a Model,
     predictor: &'a Predictor,
     situations: Situations,
+    /// Middle and spread of each signal, once they were asked for.
+    middles: OnceLock<Vec<(f64, f64)>>,
+    money: Option<Money>,
 }
 
 impl<'a> Explainer<'a> {
     /// Over these situations, of which some thousand are taken, evenly.
     pub fn new(model: &'a Model, predictor: &'a Predictor, situations: Situations) -> Self {
-        Self { model, predictor, situations }
+        Self { model, predictor, situations, middles: OnceLock::new(), money: None }
     }
 
     /// Effects of all signals, the strongest pair, trade-offs and costs. Cost: some ten thousand
@@ -72,6 +81,7 @@ impl<'a> Explainer<'a> {
             costs: self.costs(&typical)?,
             signals,
             typical,
+            money: self.money.clone(),
         })
     }
 

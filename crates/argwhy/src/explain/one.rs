@@ -1,17 +1,20 @@
 //! One decision: what pushed it, which past decisions it rests on, what holds it, and what would
 //! change it.
 
-use super::{Explainer, Method, Typical};
+use super::{Explainer, Method, Money, Typical};
 use crate::error::Error;
 use argwhy_core::decision_set::{RowLabel, SampleSets};
 use argwhy_core::pushes::{Plan, is_additive};
 use ndarray::{Array2, Axis};
+use rayon::prelude::*;
 use serde::Serialize;
 
 /// Past decisions that are listed.
 const LISTED: usize = 10;
 /// Values of a signal that are tried, over its seen range, before the first that does is sharpened.
 const TRIED: usize = 24;
+/// Situations that say how far decisions are apart.
+const FEW: usize = 200;
 /// Times the distance to it is halved.
 const HALVED: usize = 12;
 /// Share of a decision's seen range that counts as a change where nobody says how much.
@@ -48,6 +51,9 @@ pub struct OneDecision {
     pub changes: Vec<Change>,
     /// For each limit that holds the decision the smallest change of one signal that frees it.
     pub frees: Vec<Freed>,
+    /// What a unit of cost is worth in money, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<Money>,
 }
 
 /// One signal's push.
@@ -85,6 +91,9 @@ pub struct HeldBy {
     pub limit: String,
     /// What one more unit of it would be worth.
     pub price: f64,
+    /// The same in money, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<f64>,
 }
 
 /// The smallest change of one signal that changes a decision.
@@ -145,7 +154,8 @@ impl Explainer<'_> {
                 error: pushes.errors.row(j).to_vec(),
             })
             .collect();
-        let scales = self.scales()?;
+        let few = self.few()?;
+        let scales = few.scales();
         let size = |push: &[f64]| -> f64 {
             push.iter().zip(&scales).map(|(p, scale)| (p / scale).powi(2)).sum()
         };
@@ -161,20 +171,21 @@ impl Explainer<'_> {
             held_by: Vec::new(),
             changes: Vec::new(),
             frees: Vec::new(),
+            money: self.money.clone(),
         };
         if let Some(set) = set {
-            self.decide(signal, set, &desired, settings, &mut explained)?;
+            let enough = self.enough(settings, few)?;
+            self.decide((signal, set), &desired, &enough, &mut explained)?;
         }
         Ok(explained)
     }
 
-    /// Deviation of each desired decision over the situations; one where it never changes.
-    fn scales(&self) -> Result<Vec<f64>, Error> {
+    /// What is desired in some of the situations, evenly among them.
+    fn few(&self) -> Result<Few, Error> {
         let n = self.situations.signals.nrows();
-        let picked: Vec<usize> = (0..n.min(200)).map(|i| i * n / n.min(200)).collect();
-        let desired = self.desired(&self.situations.signals.select(Axis(0), &picked))?;
-        let deviations = desired.std_axis(Axis(0), 0.0);
-        Ok(deviations.iter().map(|&d| if d > 0.0 { d } else { 1.0 }).collect())
+        let rows: Vec<usize> = (0..n.min(FEW)).map(|i| i * n / n.min(FEW)).collect();
+        let desired = self.desired(&self.situations.signals.select(Axis(0), &rows))?;
+        Ok(Few { rows, desired })
     }
 
     /// The largest terms of g.
@@ -187,31 +198,39 @@ impl Explainer<'_> {
             out
         };
         let (here, kernel) = (features(signal), &support.kernel);
+        let sizes: Vec<f64> = (0..support.rows.len())
+            .into_par_iter()
+            .map(|i| {
+                let there = features(&support.signals.row(i).to_vec());
+                let parts = support.coefficients.row(i).into_iter().zip(scales);
+                let size: f64 = parts.map(|(a, scale)| (a / scale).powi(2)).sum();
+                (kernel.evaluate(&here, &there) * size.sqrt()).abs()
+            })
+            .collect();
+        let whole: f64 = sizes.iter().sum();
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
         let own = kernel.evaluate(&here, &here);
         let term = |i: usize| {
             let there = features(&support.signals.row(i).to_vec());
             let value = kernel.evaluate(&here, &there);
             let both = (own * kernel.evaluate(&there, &there)).sqrt();
-            let term: Vec<f64> = support.coefficients.row(i).iter().map(|a| value * a).collect();
-            let size = term.iter().zip(scales).map(|(t, s)| (t / s).powi(2)).sum::<f64>().sqrt();
-            let likeness = if both > 0.0 { value / both } else { 0.0 };
-            Term { row: support.rows[i], likeness, term, share: size }
+            Term {
+                row: support.rows[i],
+                likeness: if both > 0.0 { value / both } else { 0.0 },
+                term: support.coefficients.row(i).iter().map(|a| value * a).collect(),
+                share: sizes[i] / whole.max(f64::MIN_POSITIVE),
+            }
         };
-        let mut terms: Vec<Term> = (0..support.rows.len()).map(term).collect();
-        let whole: f64 = terms.iter().map(|term| term.share).sum();
-        terms.sort_by(|a, b| b.share.total_cmp(&a.share));
-        terms.truncate(LISTED);
-        terms.iter_mut().for_each(|term| term.share /= whole.max(f64::MIN_POSITIVE));
-        Some(terms)
+        Some(order.into_iter().take(LISTED).map(term).collect())
     }
 
     /// What is decided, what holds it and what would change it.
     fn decide(
         &self,
-        signal: &[f64],
-        set: &SampleSets,
+        (signal, set): (&[f64], &SampleSets),
         desired: &Array2<f64>,
-        settings: OneSettings,
+        enough: &[f64],
         explained: &mut OneDecision,
     ) -> Result<(), Error> {
         let decision = self.predictor.decide(desired.view(), set)?.row(0).to_vec();
@@ -220,9 +239,12 @@ impl Explainer<'_> {
             .limits
             .iter()
             .zip(&prices.values)
-            .map(|(limit, &price)| HeldBy { limit: self.model.limit_name(*limit), price })
+            .map(|(limit, &price)| HeldBy {
+                limit: self.model.limit_name(*limit),
+                price,
+                money: self.paid(price),
+            })
             .collect();
-        let enough = self.enough(settings)?;
         let tried = self.tried(signal);
         let flat: Vec<Vec<f64>> = tried.iter().flatten().map(|t| t.signal(signal)).collect();
         let rows = stacked(&flat, signal.len());
@@ -232,28 +254,26 @@ impl Explainer<'_> {
             start..start + tried[j].len()
         };
         let differs = |answer: &Answer| {
-            answer
-                .decision
-                .iter()
-                .zip(&decision)
-                .zip(&enough)
-                .any(|((a, b), e)| (a - b).abs() >= *e)
+            answer.decision.iter().zip(&decision).zip(enough).any(|((a, b), e)| (a - b).abs() >= *e)
         };
-        for j in 0..signal.len() {
-            let found = per_signal(j).find(|&at| differs(&answers[at]));
-            let found = match found {
-                None => None,
-                Some(at) => {
-                    let far = flat[at][j];
-                    Some(self.sharpened(signal, (j, far), set, false, &differs)?)
-                }
-            };
+        let first = |does: &dyn Fn(&Answer) -> bool| -> Vec<(usize, f64)> {
+            let nearest = |j: usize| per_signal(j).find(|&at| does(&answers[at]));
+            (0..signal.len()).filter_map(|j| Some((j, flat[nearest(j)?][j]))).collect()
+        };
+        let spreads = |j: usize, to: f64| {
             let (_, spread) = self.middle(j);
-            let spreads = found.as_ref().filter(|_| spread > 0.0);
+            (spread > 0.0).then(|| (to - signal[j]).abs() / spread)
+        };
+        let mut found: Vec<Option<(f64, Answer)>> = (0..signal.len()).map(|_| None).collect();
+        for (j, to, answer) in self.sharpened((signal, set), first(&differs), false, &differs)? {
+            found[j] = Some((to, answer));
+        }
+        for (j, found) in found.into_iter().enumerate() {
+            let to = found.as_ref().map(|(to, _)| *to);
             explained.changes.push(Change {
                 signal: self.model.names.signal(j),
-                to: found.as_ref().map(|(to, _)| *to),
-                spreads: spreads.map(|(to, _)| (to - signal[j]).abs() / spread),
+                to,
+                spreads: to.and_then(|to| spreads(j, to)),
                 decision: found.map(|(_, answer)| answer.decision),
             });
         }
@@ -263,21 +283,13 @@ impl Explainer<'_> {
         });
         for &limit in &prices.limits {
             let frees = |answer: &Answer| !answer.held.contains(&limit);
-            let mut nearest: Option<(f64, usize, f64)> = None;
-            for j in 0..signal.len() {
-                let Some(at) = per_signal(j).find(|&at| frees(&answers[at])) else { continue };
-                let (to, _) = self.sharpened(signal, (j, flat[at][j]), set, true, &frees)?;
-                let (_, spread) = self.middle(j);
-                let far =
-                    if spread > 0.0 { (to - signal[j]).abs() / spread } else { f64::INFINITY };
-                if nearest.is_none_or(|(least, ..)| far < least) {
-                    nearest = Some((far, j, to));
-                }
-            }
+            let freed = self.sharpened((signal, set), first(&frees), true, &frees)?;
+            let far = |(j, to, _): &(usize, f64, Answer)| spreads(*j, *to).unwrap_or(f64::INFINITY);
+            let nearest = freed.iter().min_by(|a, b| far(a).total_cmp(&far(b)));
             explained.frees.push(Freed {
                 limit: self.model.limit_name(limit),
-                signal: nearest.map(|(_, j, _)| self.model.names.signal(j)),
-                to: nearest.map(|(_, _, to)| to),
+                signal: nearest.map(|(j, ..)| self.model.names.signal(*j)),
+                to: nearest.map(|(_, to, _)| *to),
             });
         }
         explained.decision = Some(decision);
@@ -285,14 +297,11 @@ impl Explainer<'_> {
     }
 
     /// What counts as a change of each decision.
-    fn enough(&self, settings: OneSettings) -> Result<Vec<f64>, Error> {
+    fn enough(&self, settings: OneSettings, few: Few) -> Result<Vec<f64>, Error> {
         if let Some(by) = settings.by {
             return Ok(vec![by; self.model.decision_dim()]);
         }
-        let n = self.situations.signals.nrows();
-        let picked: Vec<usize> = (0..n.min(200)).map(|i| i * n / n.min(200)).collect();
-        let desired = self.desired(&self.situations.signals.select(Axis(0), &picked))?;
-        let decided = self.decided(&desired, &picked)?.unwrap_or(desired);
+        let decided = self.decided(&few.desired, &few.rows)?.unwrap_or(few.desired);
         let range = |column: ndarray::ArrayView1<'_, f64>| {
             let (low, high) = column
                 .iter()
@@ -324,33 +333,44 @@ impl Explainer<'_> {
         (0..signal.len()).map(values).collect()
     }
 
-    /// The nearest value between here and `far` that still does, and what is decided there.
+    /// For each of `far`, a signal's number and a value of it that does, the nearest value between
+    /// here and there that still does, and what is decided there. All are halved together: a
+    /// batch of desired decisions costs little more than one.
     fn sharpened(
         &self,
-        signal: &[f64],
-        (j, far): (usize, f64),
-        set: &SampleSets,
+        (signal, set): (&[f64], &SampleSets),
+        far: Vec<(usize, f64)>,
         with_limits: bool,
         does: &dyn Fn(&Answer) -> bool,
-    ) -> Result<(f64, Answer), Error> {
-        let ask = |value: f64| -> Result<Answer, Error> {
-            let moved = Moved { signal: j, value }.signal(signal);
-            let rows = stacked(&[moved], signal.len());
-            let mut answers = self.answers(&rows, set, with_limits)?;
-            Ok(answers.remove(0))
+    ) -> Result<Vec<(usize, f64, Answer)>, Error> {
+        if far.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ask = |values: &[(usize, f64)]| {
+            let moved = values.iter().map(|&(j, value)| Moved { signal: j, value }.signal(signal));
+            let rows = stacked(&moved.collect::<Vec<_>>(), signal.len());
+            self.answers(&rows, set, with_limits)
         };
-        let (mut near, mut far) = (signal[j], far);
-        let mut best = ask(far)?;
+        let mut near: Vec<f64> = far.iter().map(|&(j, _)| signal[j]).collect();
+        let answers = ask(&far)?;
+        let mut best: Vec<(usize, f64, Answer)> =
+            far.into_iter().zip(answers).map(|((j, far), answer)| (j, far, answer)).collect();
         for _ in 0..HALVED {
-            let middle = 0.5 * (near + far);
-            let answer = ask(middle)?;
-            if does(&answer) {
-                (far, best) = (middle, answer);
-            } else {
-                near = middle;
+            let middles: Vec<(usize, f64)> = best
+                .iter()
+                .zip(&near)
+                .map(|((j, far, _), near)| (*j, 0.5 * (near + far)))
+                .collect();
+            for (k, answer) in ask(&middles)?.into_iter().enumerate() {
+                let (j, middle) = middles[k];
+                if does(&answer) {
+                    best[k] = (j, middle, answer);
+                } else {
+                    near[k] = middle;
+                }
             }
         }
-        Ok((far, best))
+        Ok(best)
     }
 
     /// Decisions on several signals in one set, and the limits that hold them where asked for.
@@ -375,6 +395,20 @@ impl Explainer<'_> {
             }
         }
         Ok(answers)
+    }
+}
+
+/// Some situations.
+struct Few {
+    rows: Vec<usize>,
+    desired: Array2<f64>,
+}
+
+impl Few {
+    /// Deviation of each desired decision over them; one where it never changes.
+    fn scales(&self) -> Vec<f64> {
+        let deviations = self.desired.std_axis(Axis(0), 0.0);
+        deviations.iter().map(|&d| if d > 0.0 { d } else { 1.0 }).collect()
     }
 }
 

@@ -100,6 +100,11 @@ impl Explainer<'_> {
     /// Middle and spread (half the distance of the quantiles at 16 and 84 %, else the deviation)
     /// of a signal.
     pub(super) fn middle(&self, j: usize) -> (f64, f64) {
+        let every = || (0..self.situations.signals.ncols()).map(|j| self.measured(j)).collect();
+        self.middles.get_or_init(every)[j]
+    }
+
+    fn measured(&self, j: usize) -> (f64, f64) {
         let mut values = self.situations.signals.column(j).to_vec();
         values.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];

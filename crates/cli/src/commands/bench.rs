@@ -5,6 +5,7 @@ use crate::End;
 use crate::args::BenchArgs;
 use crate::error::CliError;
 use argwhy::core::decision_set::SampleSets;
+use argwhy::io::DataRequest;
 use argwhy::{Model, Predictor};
 use ndarray::{Array2, Axis};
 use serde::Serialize;
@@ -56,7 +57,8 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
     let predictor = Predictor::new(model)?;
     let rows = match &args.data {
         Some(data) => {
-            let wanted = Wanted::of(args.signals.as_ref(), &args.sets);
+            let request = DataRequest { signals: args.signals.clone(), ..DataRequest::default() };
+            let wanted = Wanted::of(request, &args.sets);
             Some(load_rows(data, &wanted, (&stored, &predictor), false)?)
         }
         None if args.sets.matrix.is_some() || args.sets.matrix_eq.is_some() => {

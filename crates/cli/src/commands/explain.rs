@@ -43,6 +43,10 @@ pub fn run(args: &ExplainArgs) -> Result<End, CliError> {
             None => Situations::of_support(&stored.model, &predictor)?,
         };
         let explainer = Explainer::new(&stored.model, &predictor, situations);
+        let explainer = match &args.numeraire {
+            Some(numeraire) => explainer.in_money(&numeraire.decision, &numeraire.signal)?,
+            None => explainer,
+        };
         match asked(args, &stored, &predictor, rows.as_ref())? {
             Some(asked) => tell_one(args, &stored, &explainer, &asked),
             None => tell_all(args, &explainer),
@@ -185,6 +189,9 @@ fn text(explanation: &Explanation) -> String {
     }
     for trade in &explanation.trade_offs {
         let _ = writeln!(text, "{}", words::trade_off(trade));
+    }
+    if let Some(money) = &explanation.money {
+        let _ = writeln!(text, "\n{}", words::money(money));
     }
     text
 }

@@ -52,7 +52,8 @@ fn page(
             cases
         }
     };
-    let found = explore(&model, predictor, &cases)?;
+    let numeraire = args.numeraire.as_ref().map(|n| (n.decision.as_str(), n.signal.as_str()));
+    let found = explore(&model, predictor, &cases, numeraire)?;
     let name = args.model.file_stem().map_or_else(String::new, |n| n.to_string_lossy().into());
     let what = "Move a signal and see what would be decided, and why.";
     pages::explore::page(&found, &name, what)

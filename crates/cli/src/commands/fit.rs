@@ -122,8 +122,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             listed(&loaded.unread)
         ));
     }
-    let told = told.iter().flatten();
-    notes.iter().chain(told).chain(&way.note()).for_each(|note| follow.note(note));
+    let notes = notes.iter().chain(told.iter().flatten());
+    notes.chain(&way.note()).for_each(|note| follow.note(note));
     if let Some(path) = &outputs.path {
         let fitted =
             path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);
@@ -166,9 +166,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     if outputs.json {
         let result = FitResult::new(&fit, &args.output);
-        let result = if kept { result.unwritten() } else { result };
-        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
+        print_result(if kept { result.unwritten() } else { result }, &fit, &verdict)?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
@@ -202,13 +200,19 @@ fn check_files(args: &FitArgs, options: &Options, models: &[PathBuf]) -> Result<
 
 /// What `fit --json` prints of a fit that was judged.
 #[derive(Serialize)]
-pub struct WithVerdict<'a> {
+struct WithVerdict<'a> {
     #[serde(flatten)]
-    pub result: FitResult,
+    result: FitResult,
     #[serde(flatten)]
-    pub verdict: Judged<'a>,
+    verdict: Judged<'a>,
     /// Rows that fit worst; none where that was not looked for.
-    pub misfits: Option<misfits::Listed>,
+    misfits: Option<misfits::Listed>,
+}
+
+/// One JSON object about a fit that was judged.
+pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(), CliError> {
+    let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
+    print_json(&WithVerdict { result, verdict: Judged::from(verdict), misfits })
 }
 
 /// Writes the model, with its rows where these are kept.

@@ -17,6 +17,7 @@ use argwhy::{Kernel, Model, StoredModel};
 use ndarray::Array2;
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::Path;
 
 /// What `inspect --json` prints: the fields of `fit --json` and more.
 #[derive(Serialize)]
@@ -104,6 +105,29 @@ fn weights_table(model: &Model, weights: &Array2<f64>) -> String {
 /// Limits, or weights, listed for people.
 const LISTED: usize = 20;
 
+/// Everything that `--json` prints.
+fn inspection(path: &Path, stored: &StoredModel, held: Vec<Held>) -> Result<Inspection, CliError> {
+    let model = &stored.model;
+    let metric = model.metric()?;
+    let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
+    Ok(Inspection {
+        fit: FitResult::of(model, path),
+        settings: stored.settings.clone(),
+        names: model.names.clone(),
+        theta_uu,
+        kernel: model.kernel(),
+        signal_dim: model.features.signal_dim(),
+        decision_set: model.set.clone(),
+        support_rows: model.support().map_or_else(Vec::new, |e| e.rows.clone()),
+        weights: model.feature_weights().map(|weights| named(model, &weights.values)),
+        constrained: model.constrained,
+        misfits: misfits::listed(model.misfits.as_ref(), &model.names),
+        range_rows: model.calibration.as_ref().map(Calibration::n_rows),
+        prices: held,
+        version: stored.version.clone(),
+    })
+}
+
 pub fn run(args: &InspectArgs) -> Result<End, CliError> {
     if let Some(path) = &args.prices {
         check_prices_ending(path)?;
@@ -125,38 +149,16 @@ pub fn run(args: &InspectArgs) -> Result<End, CliError> {
         by_limit(&support.prices, &model.names, model.record.n_samples)
     });
     if args.json {
-        let metric = model.metric()?;
-        let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
-        print_json(&Inspection {
-            fit: FitResult::of(model, &args.model),
-            settings: stored.settings,
-            names: model.names.clone(),
-            theta_uu,
-            kernel: model.kernel(),
-            signal_dim: model.features.signal_dim(),
-            decision_set: model.set.clone(),
-            support_rows: model.support().map_or_else(Vec::new, |e| e.rows.clone()),
-            weights: model.feature_weights().map(|weights| named(model, &weights.values)),
-            constrained: model.constrained,
-            misfits: misfits::listed(model.misfits.as_ref(), &model.names),
-            range_rows: model.calibration.as_ref().map(Calibration::n_rows),
-            prices: held,
-            version: stored.version,
-        })?;
+        print_json(&inspection(&args.model, &stored, held)?)?;
         return Ok(End::Done);
     }
     let mut text = about(&stored);
     if let Some(weights) = model.feature_weights() {
         text.push_str(&weights_table(model, &weights.values));
     }
+    text.push_str(&misfits_table(model));
     if !held.is_empty() {
         text.push_str(&table(&held));
-    }
-    if let Some(found) = model.misfits.as_ref().filter(|found| !found.rows.is_empty()) {
-        let _ = writeln!(text, "\nrows that fit worst, {}", misfits::how(found.by));
-        for misfit in &found.rows {
-            let _ = writeln!(text, "  {}", misfits::line(misfit, &model.names));
-        }
     }
     print(&text)?;
     Ok(End::Done)
@@ -222,6 +224,19 @@ fn about(stored: &StoredModel) -> String {
         line("keeps its data", &format!("{} (for `argwhy update`)", count(kept.rows.len(), "row")));
     }
     line("settings", &stored.settings);
+    text
+}
+
+/// Rows that fit worst, a line each.
+fn misfits_table(model: &Model) -> String {
+    let mut text = String::new();
+    if let Some(found) = model.misfits.as_ref().filter(|found| !found.rows.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\nrows that fit worst, {}", misfits::how(found.by));
+        for misfit in &found.rows {
+            let _ = writeln!(text, "  {}", misfits::line(misfit, &model.names));
+        }
+    }
     text
 }
 

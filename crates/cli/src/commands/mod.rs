@@ -91,11 +91,10 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(options: &'a DataOptions, sets: &'a SetOptions) -> Self {
-        Self { request: options.choice.request(), ..Self::of(None, sets) }
+        Self::of(options.choice.request(), sets)
     }
 
-    fn of(signals: Option<&String>, sets: &'a SetOptions) -> Self {
-        let request = DataRequest { signals: signals.cloned(), ..DataRequest::default() };
+    fn of(request: DataRequest, sets: &'a SetOptions) -> Self {
         Self { request, decisions: None, want_decisions: false, weights: None, sets }
     }
 }

@@ -1,16 +1,14 @@
 //! `argwhy update`: a model that learns from more rows, or forgets some.
 
-use super::fit::{FitResult, WithVerdict, learn_aside, save, summarise, tell};
+use super::fit::{FitResult, learn_aside, print_result, save, summarise, tell};
 use super::targets::check_targets;
-use super::{Rows, Wanted, load_rows, print_json};
+use super::{Rows, Wanted, load_rows};
 use crate::args::UpdateArgs;
 use crate::error::CliError;
-use crate::judged::Judged;
-use crate::misfits;
 use crate::progress::{Aside, Follow};
 use crate::{End, interrupt};
 use argwhy::core::solver::Status;
-use argwhy::io::{DataRequest, Kept, RowRanges, Thinning};
+use argwhy::io::{DataRequest, Kept, RowRanges};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{Changes, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources};
 use std::path::Path;
@@ -28,7 +26,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let keep = args.keep_data || in_model.is_some();
     let old = old_rows(args, &stored, in_model)?;
     let new = match &args.data {
-        Some(path) => Some(dataset(load(args, path, &stored, args.rows.choice.request())?)?),
+        Some(path) => Some(dataset(load(args, path, &stored, args.rows.choice.rows.as_ref())?)?),
         None => None,
     };
     let changes = Changes { new, drop: dropped(args.drop.as_ref(), &old)? };
@@ -48,9 +46,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
         tell(&fit, &verdict, args.quiet);
     }
     if args.json {
-        let result = FitResult::new(&fit, &args.output);
-        let misfits = misfits::listed(fit.model.misfits.as_ref(), &fit.model.names);
-        print_json(&WithVerdict { result, verdict: Judged::from(&verdict), misfits })?;
+        print_result(FitResult::new(&fit, &args.output), &fit, &verdict)?;
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
@@ -63,13 +59,7 @@ fn old_rows(
     in_model: Option<Kept>,
 ) -> Result<Kept, CliError> {
     if let Some(path) = &args.old {
-        // What is chosen of the new rows says nothing of the old ones.
-        let request = DataRequest {
-            rows: args.old_rows.clone(),
-            thinning: Thinning::default(),
-            ..args.rows.choice.request()
-        };
-        let rows = load(args, path, stored, request)?;
+        let rows = load(args, path, stored, args.old_rows.as_ref())?;
         let numbers = (0..rows.signals.nrows()).map(|i| rows.place(i) as u64).collect();
         return Ok(Kept { data: dataset(rows)?, rows: numbers });
     }
@@ -86,9 +76,10 @@ fn load(
     args: &UpdateArgs,
     path: &Path,
     stored: &StoredModel,
-    request: DataRequest,
+    rows: Option<&RowRanges>,
 ) -> Result<Rows, CliError> {
     let (_, from) = sources::from_stored(&stored.settings)?;
+    let request = DataRequest { rows: rows.cloned(), ..args.rows.choice.request() };
     let wanted = Wanted {
         request,
         decisions: args.decisions.as_ref(),

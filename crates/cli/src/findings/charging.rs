@@ -89,7 +89,7 @@ pub struct Wear {
 /// The learned cost under limits nobody has kept; means a night, in euros.
 pub struct Outcome {
     pub what_if: WhatIf,
-    /// Held-out nights on which the limits can be kept at all.
+    /// Held-out nights on which all of the changed limits can be kept.
     pub n_nights: usize,
     /// True cost of the best plans.
     pub best_cost: f64,

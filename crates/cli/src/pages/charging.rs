@@ -205,9 +205,9 @@ fn tomorrow(story: &Story) -> Result<Section, ReportError> {
         ]);
     }
     Ok(section.table(table.caption(
-        "Every night kept back on which the changed limits can be kept at all; means a night. The \
-         change against limits as planned is foretold by the learned cost alone, before anything \
-         is tried.",
+        "The same nights in every row: those kept back on which all of these limits can be kept; \
+         means a night. The change against limits as planned is foretold by the learned cost \
+         alone, before anything is tried.",
     )))
 }
 

@@ -135,6 +135,9 @@ fn costs(explanation: &Explanation) -> Result<Option<Section>, ReportError> {
          cost of what is decided there. Lines mark limits.",
         typical.row
     ));
+    if let Some(money) = &explanation.money {
+        section = section.text(words::money(money));
+    }
     for curve in explanation.costs.iter().take(DECISIONS) {
         let caption = format!("{}: {} is decided.", curve.name, number(curve.decision));
         section = section.figure(Figure::new(cost_chart(curve).render()?, caption));
@@ -155,14 +158,17 @@ fn costs(explanation: &Explanation) -> Result<Option<Section>, ReportError> {
 }
 
 fn cost_chart(curve: &CostCurve) -> EffectChart {
+    let (costs, label) = match &curve.money {
+        Some(money) => (money, "cost above what is decided, in money"),
+        None => (&curve.cost, "cost above what is decided"),
+    };
     let points = |allowed: bool| -> Vec<(f64, f64)> {
-        let all = curve.at.iter().zip(&curve.cost).zip(&curve.allowed);
+        let all = curve.at.iter().zip(costs).zip(&curve.allowed);
         all.filter(|(_, inside)| !allowed || **inside).map(|((at, cost), _)| (*at, *cost)).collect()
     };
-    let mut chart = EffectChart::new(curve.name.clone(), "cost above what is decided")
-        .curve("allowed", points(true));
+    let mut chart = EffectChart::new(curve.name.clone(), label).curve("allowed", points(true));
     if !curve.allowed.iter().all(|inside| *inside) {
-        chart = chart.curve("beyond a limit", beyond(curve));
+        chart = chart.curve("beyond a limit", beyond(curve, costs));
     }
     for (at, inside) in curve.at.windows(2).zip(curve.allowed.windows(2)) {
         match inside {
@@ -175,14 +181,14 @@ fn cost_chart(curve: &CostCurve) -> EffectChart {
 }
 
 /// What lies beyond limits, interrupted where the limits allow.
-fn beyond(curve: &CostCurve) -> Vec<(f64, f64)> {
+fn beyond(curve: &CostCurve, costs: &[f64]) -> Vec<(f64, f64)> {
     let n = curve.at.len();
     let edge = |k: usize| {
         let next = [k.checked_sub(1), Some(k + 1).filter(|k| *k < n)];
         next.into_iter().flatten().any(|k| !curve.allowed[k])
     };
     let shown = |k: usize| !curve.allowed[k] || edge(k);
-    (0..n).map(|k| (curve.at[k], if shown(k) { curve.cost[k] } else { f64::NAN })).collect()
+    (0..n).map(|k| (curve.at[k], if shown(k) { costs[k] } else { f64::NAN })).collect()
 }
 
 /// The page about one decision.

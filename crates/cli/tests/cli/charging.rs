@@ -44,6 +44,11 @@ fn plans_are_within_two_per_cent_of_the_best() {
     for what_if in what_ifs {
         assert!(what_if["excess"].as_f64().unwrap() <= 0.02, "{what_if}");
         assert!(what_if["nights"].as_u64().unwrap() >= 100, "{what_if}");
+        // Side by side on the same nights: the tighter grid is not the cheaper one.
+        assert_eq!(what_if["nights"], what_ifs[0]["nights"], "{what_if}");
+        assert!(what_if["true_change"].as_f64().unwrap() >= 0.0, "{what_if}");
+        let cost = |of: &serde_json::Value| of["best_cost"].as_f64().unwrap();
+        assert!(cost(what_if) >= cost(&what_ifs[0]), "{what_if}");
     }
     let wear = |side: &str| figures["wear"][side].as_f64().unwrap();
     assert!((wear("learned") / wear("true") - 1.0).abs() < 0.35, "{figures:#}");

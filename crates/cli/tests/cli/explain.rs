@@ -135,3 +135,31 @@ fn what_is_unlike_anything_seen_is_told() {
     let npy = folder.refused(["predict", "m.argwhy", "far.csv", "-o", "b.npy", "--familiarity"]);
     says(&npy, &[".npz or .csv"]);
 }
+
+#[test]
+fn a_known_price_counts_in_money() {
+    let folder = folder(&[]);
+    let asked = ["explain", "m.argwhy", "days.csv", "--numeraire=power=price"];
+    let said = folder.run(asked).exits(0).stdout;
+    says(&said, &["in the money of price", "as price rises by 1"]);
+    let told = folder.run(asked.into_iter().chain(["--json"])).exits(0).json();
+    let worth = told["money"]["worth"].as_f64().unwrap();
+    // Half a unit of power less for a unit of price: 1/(2 · 0.5).
+    assert!((worth - 1.0).abs() < 0.15, "{worth}");
+    assert!(told["costs"][0]["money"].as_array().unwrap().len() > 50);
+    let line = r#"{"signal": {"price": 20.5, "load": 0.9, "idle": 0, "always": 7}}"#;
+    let held = ["explain", "m.argwhy", "days.csv", "--jsonl", "--numeraire=power=price"];
+    let said = folder.run_with(held, line).exits(0).stdout;
+    says(&said, &["held by upper[power] at a price of", "in the money of price"]);
+    folder.run(["explore", "m.argwhy", "days.csv", "--numeraire=power=price", "-q"]).exits(0);
+    says(&folder.text("explore.html"), &["\"money\":{\"decision\":\"power\",\"signal\":\"price\""]);
+    for (wrong, part) in [
+        ("power=nothing", "no signal `nothing`"),
+        ("power=load", "does not fall"),
+        ("power=always", "never changes"),
+        ("power", "such as power=price_eur_mwh"),
+    ] {
+        let asked = ["explain", "m.argwhy", "days.csv", "--numeraire", wrong];
+        says(&folder.run(asked).exits(2).stderr, &[part]);
+    }
+}

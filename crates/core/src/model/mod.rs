@@ -151,6 +151,28 @@ impl FitRecord {
 }
 
 impl Model {
+    /// What deciding needs: no names, θ_uu = I, and no memory of training beside the record.
+    pub fn bare(
+        features: FeatureMap,
+        law: Law,
+        set: DecisionSet,
+        constrained: bool,
+        record: FitRecord,
+    ) -> Self {
+        Self {
+            features,
+            law,
+            set,
+            constrained,
+            theta: None,
+            names: Names::default(),
+            seen: None,
+            calibration: None,
+            misfits: None,
+            record,
+        }
+    }
+
     /// Cuts the samples without weight and keeps the rest; of an outcome with weights of features,
     /// those alone.
     pub fn from_outcome(problem: &Problem, outcome: &Outcome, parts: Parts<'_>) -> Self {

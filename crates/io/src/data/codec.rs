@@ -132,9 +132,9 @@ fn lz4_frame(packed: &[u8], size: usize, out: &mut Vec<u8>) -> Option<()> {
             }
             let block = bytes.many(head & !STORED)?;
             if head & STORED == 0 {
-                lz4(block, size, out)?
+                lz4(block, size, out)?;
             } else {
-                put(block, size, out)?
+                put(block, size, out)?;
             }
             if block_sums {
                 bytes.many(4)?;

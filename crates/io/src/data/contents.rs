@@ -232,7 +232,7 @@ fn of_columns(table: &dyn Columnar, origin: &Origin<'_>) -> Result<Vec<Entry>, D
         let read = table.read(column, &all, &mut take, origin);
         let mut entry = seen.entry(name);
         match read {
-            Ok(()) if table.holds_times(column) => entry.kind = DATES.to_owned(),
+            Ok(()) if table.holds_times(column) => DATES.clone_into(&mut entry.kind),
             Ok(()) => {}
             Err(DataError::Unsupported { .. }) => {
                 let shape = entry.shape;

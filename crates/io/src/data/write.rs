@@ -18,8 +18,10 @@ use super::format::ending;
 use crate::error::DataError;
 use latch::Latch;
 
+pub use beside::Beside;
 pub use data::{DataOut, check_data_ending, write_data};
 
+mod beside;
 mod data;
 mod latch;
 #[cfg(target_os = "linux")]
@@ -39,22 +41,6 @@ pub fn write_decisions(
     names: &[String],
 ) -> Result<(), DataError> {
     write_decisions_beside(path, decisions, names, Beside::default())
-}
-
-/// What is written beside decisions, row by row.
-#[derive(Clone, Copy, Default)]
-pub struct Beside<'a> {
-    /// Least and greatest decisions, n × decision_dim each: arrays `decisions_low` and
-    /// `decisions_high` of an `.npz`, columns `NAME_low` and `NAME_high` of a `.csv`.
-    pub range: Option<(ArrayView2<'a, f64>, ArrayView2<'a, f64>)>,
-    /// An array, or a column, `familiarity`.
-    pub familiarity: Option<&'a [f64]>,
-}
-
-impl Beside<'_> {
-    fn is_empty(&self) -> bool {
-        self.range.is_none() && self.familiarity.is_none()
-    }
 }
 
 /// As [`write_decisions`], with more numbers a row; an `.npy` has no room for them.

@@ -200,7 +200,7 @@ function drawDecision(j) {
 function tellHeld() {
   const { answer, about } = page;
   const prices = answer.prices.filter(({ price }) => price !== 0);
-  const priced = (price) => (about.money ? `${number(price * about.money.factor)} ${about.money.unit}` : number(price));
+  const priced = (price) => (about.money ? `${number(price * about.money.worth)} (in the money of ${about.money.signal})` : number(price));
   let text = "No limit holds it: what is decided is what is wanted.";
   if (!answer.decision) text = "This model's limits come with the data, which this page was made without: it tells what is desired.";
   else if (prices.length) {

@@ -33,7 +33,7 @@ pub(super) struct Batch {
 #[derive(Clone, Copy)]
 pub(super) struct Buffers<'a> {
     nodes: &'a [(i64, i64)],
-    buffers: &'a [(i64, i64)],
+    places: &'a [(i64, i64)],
     /// Buffers more, if it has views.
     of_views: usize,
 }
@@ -62,8 +62,8 @@ impl Batch {
         let more = |count: &i64| usize::try_from(*count).ok();
         let before = self.of_views.iter().take(views).map(more).sum::<Option<usize>>()?;
         let of_views = self.of_views.get(views).map_or(Some(0), more)?;
-        let buffers = self.buffers.get(buffers.checked_add(before)?..)?;
-        Some(Buffers { nodes: self.nodes.get(nodes..)?, buffers, of_views })
+        let places = self.buffers.get(buffers.checked_add(before)?..)?;
+        Some(Buffers { nodes: self.nodes.get(nodes..)?, places, of_views })
     }
 
     /// The bytes of a buffer, unpacked.
@@ -129,7 +129,7 @@ impl Values {
             return Err(wrong("has no rows"));
         };
         let rows = usize::try_from(rows).map_err(|_| wrong("has fewer than no rows"))?;
-        let mut buffers = found.buffers.iter();
+        let mut buffers = found.places.iter();
         let mut next = |file: &mut File| {
             let buffer = buffers.next().ok_or_else(|| wrong("has too few buffers"))?;
             batch.read(*buffer, (file, origin))

@@ -183,15 +183,12 @@ fn around(inner: &[Type], own: usize) -> Type {
 pub(super) fn columns(fields: &[Field]) -> (Vec<String>, Vec<(usize, usize)>) {
     let (mut names, mut places) = (Vec::new(), Vec::new());
     for (at, field) in fields.iter().enumerate() {
-        match field.stored {
-            Type::Numbers { length, .. } => {
-                names.extend((0..length).map(|entry| format!("{}_{entry}", field.name)));
-                places.extend((0..length).map(|entry| (at, entry)));
-            }
-            _ => {
-                names.push(field.name.clone());
-                places.push((at, 0));
-            }
+        if let Type::Numbers { length, .. } = field.stored {
+            names.extend((0..length).map(|entry| format!("{}_{entry}", field.name)));
+            places.extend((0..length).map(|entry| (at, entry)));
+        } else {
+            names.push(field.name.clone());
+            places.push((at, 0));
         }
     }
     (names, places)

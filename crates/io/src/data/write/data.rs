@@ -49,13 +49,10 @@ pub fn write_data(path: &Path, data: &DataOut<'_>) -> Result<(), DataError> {
 /// Whether [`write_data`] knows the path's ending.
 pub fn check_data_ending(path: &Path) -> Result<(), DataError> {
     let own = ending(path);
-    let known = match own.as_deref() {
-        Some("npz" | "hdf5" | "h5" | "csv" | "tsv") => true,
-        Some("parquet") => cfg!(feature = "parquet"),
-        _ => false,
-    };
-    if known {
-        return Ok(());
+    match own.as_deref() {
+        Some("npz" | "hdf5" | "h5" | "csv" | "tsv") => return Ok(()),
+        Some("parquet") if cfg!(feature = "parquet") => return Ok(()),
+        _ => {}
     }
     let endings = ".csv, .tsv, .npz, .parquet, .hdf5 or .h5";
     Err(DataError::WriteEnding { path: path.to_path_buf(), endings })

@@ -101,9 +101,14 @@ pub fn planners(
     })
 }
 
-/// The held-out nights under limits nobody has kept.
+/// The held-out nights under limits nobody has kept: those on which all of them can be kept, so
+/// that costs stand side by side. Nights that cannot do with less are the dear ones; without them
+/// anything looks cheaper.
 pub fn what_ifs(history: &History, learned: &Learned) -> Result<Vec<Outcome>, CliError> {
-    WhatIf::ALL.into_iter().map(|what_if| under(what_if, history, learned)).collect()
+    let can = |night: &Night| WhatIf::ALL.iter().all(|what_if| what_if.apply(night).is_some());
+    let nights: Vec<Night> = history.held_out.iter().filter(|night| can(night)).copied().collect();
+    let under = |what_if| under(what_if, &history.depot, &nights, learned);
+    WhatIf::ALL.into_iter().map(under).collect()
 }
 
 /// Means a night, in euros.
@@ -136,13 +141,17 @@ impl Account {
     }
 }
 
-/// The held-out nights on which `what_if` can be kept.
-fn under(what_if: WhatIf, history: &History, model: &Learned) -> Result<Outcome, CliError> {
-    let kept = history.held_out.iter().filter_map(|night| Some((*night, what_if.apply(night)?)));
-    let (before, after): (Vec<Night>, Vec<Night>) = kept.unzip();
-    let g = model.predictor.desired(charging::signals(&before).view())?;
-    let as_planned = Account::new(&history.depot, &before, model, &g)?;
-    let changed = Account::new(&history.depot, &after, model, &g)?;
+/// The same nights under `what_if`, which each of them can keep.
+fn under(
+    what_if: WhatIf,
+    depot: &Depot,
+    nights: &[Night],
+    model: &Learned,
+) -> Result<Outcome, CliError> {
+    let after: Vec<Night> = nights.iter().filter_map(|night| what_if.apply(night)).collect();
+    let g = model.predictor.desired(charging::signals(nights).view())?;
+    let as_planned = Account::new(depot, nights, model, &g)?;
+    let changed = Account::new(depot, &after, model, &g)?;
     Ok(Outcome {
         what_if,
         n_nights: after.len(),
