@@ -1,12 +1,15 @@
 //! Rows that do not fit, for terminals, JSON and pages alike.
 
 use crate::report::{Section, Table, number};
+use argwhy::Model;
 use argwhy::core::dataset::Names;
 use argwhy::core::model::{KeptOut, Misfit, Misfits};
 use serde::Serialize;
 
 /// Errors of this many times the usual size are told unasked.
 const STRIKING: f64 = 4.0;
+/// Where they are also at least this share of how much decisions differ from each other.
+const SIZEABLE: f64 = 0.25;
 /// Rows on a terminal at most.
 const LISTED: usize = 3;
 
@@ -42,10 +45,16 @@ pub fn line(misfit: &Misfit, names: &Names) -> String {
     )
 }
 
-/// Those that are worth a look whoever asks.
-pub fn told(misfits: Option<&Misfits>, names: &Names) -> Vec<String> {
-    let all = misfits.map_or(&[][..], |found| &found.rows);
-    let striking: Vec<&Misfit> = all.iter().filter(|m| m.times_usual >= STRIKING).collect();
+/// Those that are worth a look whoever asks: far off, and not only beside errors that are tiny.
+pub fn told(model: &Model) -> Vec<String> {
+    let names = &model.names;
+    let all = model.misfits.as_ref().map_or(&[][..], |found| &found.rows);
+    let is_striking = |misfit: &&Misfit| {
+        let spread = model.calibration.as_ref().map_or(0.0, |own| own.spread[misfit.dimension]);
+        let off = (misfit.decision - misfit.expected).abs();
+        misfit.times_usual >= STRIKING && off >= SIZEABLE * spread
+    };
+    let striking: Vec<&Misfit> = all.iter().filter(is_striking).collect();
     let mut lines: Vec<String> =
         striking.iter().take(LISTED).map(|misfit| format!("  {}", line(misfit, names))).collect();
     if !lines.is_empty() {

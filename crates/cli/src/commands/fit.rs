@@ -254,7 +254,7 @@ pub fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
         say(quiet, format_args!("{line}"));
     }
     say(quiet, format_args!("verdict: {}", judged::told(fit.outcome.status, verdict).sentence));
-    for line in misfits::told(fit.model.misfits.as_ref(), &fit.model.names) {
+    for line in misfits::told(&fit.model) {
         say(quiet, format_args!("{line}"));
     }
 }
