@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""How good are the default settings, and what is tuning worth? Errors on rows that nothing has seen, as a Markdown table.
+"""How good are the default settings, and what is tuning worth? Errors on rows nothing has seen.
 
-    choosing.py --argwhy target/release/argwhy --data DIR [--tables DIR] [--rows 2500] [--only NAME,…] [--out FILE.json] [--grid]
+    choosing.py --argwhy target/release/argwhy --data DIR [--tables DIR] [--rows 2500]
+                [--only NAME,…] [--budget 300] [--out FILE.json] [--grid]
 
-`DIR` holds npz files with observations and actions, in folders (`d4rl/*.npz`, `rollouts/*.npz`); `--tables` the tables that
-`choosing_tables.py` writes from packages of PyPI. Of every file the last fifth of the rows used (whole episodes; of a table rows
-at random) is kept away from everything. From the rest learn: the default settings, `argwhy tune` and a fit with what it
-chose, ridge regression cut to the limits, and the settings in CANDIDATES. Errors are root mean squares in units of the spread
-of the decisions; ± is the standard error over rows. Needs NumPy.
+`DIR` holds npz files with observations and actions, in folders (`d4rl/*.npz`, `rollouts/*.npz`);
+`--tables` the tables that `choosing_tables.py` writes from packages of PyPI. Of every file the last
+fifth of the rows used (whole episodes; of a table rows at random) is kept away from everything.
+From the rest learn: the default settings, `argwhy tune` and a fit with what it chose, ridge
+regression cut to the limits, and the settings in CANDIDATES. Errors are root mean squares in units
+of the spread of the decisions; ± is the standard error over rows. Prints a Markdown table. Needs
+NumPy.
 
-With `--grid` instead: the trials of one `argwhy tune` over a grid beside scikit-learn's GridSearchCV over the same
-(needs scikit-learn and the package argwhy).
+With `--grid` instead: the trials of one `argwhy tune` over a grid beside scikit-learn's
+GridSearchCV over the same (needs scikit-learn and the package argwhy).
 """
 
 import argparse

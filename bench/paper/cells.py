@@ -96,6 +96,8 @@ def rows_of(cell, source):
     mask = data.drawn(demonstrations, cell["rows"], cell["draw"], published_rows(task, cell))
     if mask is None:
         raise Left(f"draw {cell['draw']} of {cell['rows']} rows: there are {len(demonstrations)}")
+    if "better" in cell:
+        mask = data.better(demonstrations, mask, cell["better"])
     return demonstrations, mask
 
 

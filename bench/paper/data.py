@@ -23,6 +23,7 @@ class Demonstrations:
     note: str  # where they come from; stands in every row of the page
     genuine: bool
     halves: bool = False  # two policies, one after the other
+    rewards: np.ndarray | None = None  # looked at by `better` alone
 
     def __len__(self):
         return len(self.actions)
@@ -85,7 +86,9 @@ def stored(source, task):
 def read_npz(path, note, is_genuine):
     with np.load(path) as arrays:
         ends = arrays["terminals"].astype(bool) | arrays["timeouts"].astype(bool)
-        return Demonstrations(arrays["observations"], arrays["actions"], ends, note, is_genuine)
+        rewards = arrays["rewards"]
+        signals, decisions = arrays["observations"], arrays["actions"]
+    return Demonstrations(signals, decisions, ends, note, is_genuine, rewards=rewards)
 
 
 def recorded_returns(source, task):
@@ -139,7 +142,8 @@ def stored_expert(source, task):
 
 
 def first_rows(demonstrations, count):
-    cut = {n: getattr(demonstrations, n)[:count] for n in ("observations", "actions", "ends")}
+    names = ("observations", "actions", "ends", "rewards")
+    cut = {name: getattr(demonstrations, name)[:count] for name in names}
     cut["ends"] = cut["ends"].copy()
     cut["ends"][-1] = True
     return dataclasses.replace(demonstrations, **cut)
@@ -149,7 +153,8 @@ def joined(parts, note, is_genuine):
     def stack(name):
         return np.concatenate([getattr(part, name) for part in parts])
 
-    return Demonstrations(stack("observations"), stack("actions"), stack("ends"), note, is_genuine)
+    arrays = [stack(name) for name in ("observations", "actions", "ends")]
+    return Demonstrations(*arrays, note, is_genuine, rewards=stack("rewards"))
 
 
 def find_hdf5(folder, task):
@@ -182,7 +187,8 @@ def of_d4rl(file, task):
 
     ends = read("terminals").astype(bool) | read("timeouts").astype(bool)
     note = f"genuine: D4RL {task.name}-v2"
-    return Demonstrations(read("observations"), read("actions"), ends, note, True, halves)
+    arrays = read("observations"), read("actions"), ends
+    return Demonstrations(*arrays, note, True, halves, read("rewards"))
 
 
 def of_minari(file):
@@ -219,6 +225,20 @@ def drawn(demonstrations, rows, draw, published=None):
         start = part * room + draw * each
         mask[start : start + each] = True
     return mask
+
+
+def better(demonstrations, mask, share):
+    """The rows of the episodes with the highest returns, about `share` of the rows of `mask`."""
+    if demonstrations.rewards is None:
+        raise SystemExit("bench: this data has no rewards to tell better episodes by")
+    episodes = demonstrations.episodes
+    returns = np.bincount(episodes[mask], demonstrations.rewards[mask])
+    kept = np.zeros(len(mask), bool)
+    for episode in np.argsort(-returns, kind="stable"):
+        if kept.sum() >= share * mask.sum():
+            break
+        kept |= mask & (episodes == episode)
+    return kept
 
 
 def ranges(mask):

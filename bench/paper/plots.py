@@ -6,7 +6,8 @@ import math
 WIDTH, HEIGHT = 680, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 46
 # A method has one color on the whole page; other names take the colors in turn.
-OF_METHODS = {"KIO": 0, "argwhy": 1, "fixed": 6, "cloning": 2, "teacher": 5, "IO": 3, "tune": 4}
+OF_METHODS = {"KIO": 0, "argwhy": 1, "fixed": 6, "cloning": 2, "teacher": 5, "IO": 3, "tune": 4,
+              "KIO, better half": 6, "argwhy, better half": 7}
 COLORS = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)",
           "var(--c6)", "var(--c7)", "var(--c8)"]
 

@@ -103,7 +103,7 @@ class Schedule:
         return self.results.get(cell) is not None  # what could not be may be possible now
 
     def _follow(self, workers, feed, waiting, done, total):
-        count = 0
+        count, dead = 0, set()
         while count < total:
             if self.left() <= 0:
                 say(f"time is over: {total - count} cells are left; the same command goes on")
@@ -111,8 +111,13 @@ class Schedule:
             try:
                 what, _, text = done.get(timeout=min(1.0, max(0.05, self.left())))
             except queue.Empty:
-                if not any(worker.is_alive() for worker in workers):
-                    raise SystemExit("bench: every worker died; the last cells are to blame")
+                killed = {w.pid for w in workers if w.exitcode not in (None, 0)} - dead
+                dead |= killed
+                count += len(killed)
+                self.failed += [f"process {pid} was killed, by lack of memory?" for pid in killed]
+                if len(dead) == len(workers):
+                    say("every process was killed")
+                    return False
                 continue
             if what == "begun":
                 continue

@@ -3,27 +3,35 @@
 import itertools
 
 
+# Features, kernels, widths as shares of 1/(number of features), trends, k: all combinations of each
+# line.
+BOTH_TRENDS = ("none", "linear")
+GRIDS = {
+    "full": [
+        (("poly2", "raw"), ("rbf", "matern52"), (1.0, 0.3), BOTH_TRENDS, (1e-6, 1e-5, 1e-4)),
+        (("raw",), ("laplace",), (1.0,), BOTH_TRENDS, (1e-6, 1e-5)),
+    ],
+    "medium": [
+        (("raw",), ("matern52",), (1.0, 0.3), BOTH_TRENDS, (1e-6, 1e-5, 1e-4)),
+        (("raw",), ("laplace",), (1.0,), BOTH_TRENDS, (1e-6, 1e-5)),
+        (("poly2",), ("rbf", "matern52"), (1.0, 0.3), BOTH_TRENDS, (1e-6, 1e-5)),
+    ],
+    "small": [(("poly2", "raw"), ("rbf", "matern52"), (1.0,), BOTH_TRENDS, (1e-6, 1e-5))],
+    "tiny": [(("raw",), ("rbf",), (1.0,), ("none",), (1e-5, 1e-4))],
+}
+
+
 def candidates(size="full"):
-    """Settings to choose from, by a short name; γ as a share of 1/(number of features)."""
-    features, kernels, widths = ("poly2", "raw"), ("rbf", "matern52"), (1.0, 0.3)
-    trends, ks = ("none", "linear"), (1e-6, 1e-5, 1e-4)
-    if size == "medium":
-        widths = (1.0,)
-    if size == "small":
-        widths, ks = (1.0,), (1e-6, 1e-5)
-    if size == "tiny":
-        features, kernels, widths, trends, ks = ("raw",), ("rbf",), (1.0,), ("none",), (1e-5, 1e-4)
-    combined = list(itertools.product(features, kernels, widths, trends, ks))
-    if size in ("full", "medium"):
-        combined += itertools.product(["raw"], ["laplace"], [1.0], trends, [1e-6, 1e-5])
+    """Settings to choose from, by a short name."""
     out = {}
-    for feature, kernel, width, trend, k in combined:
-        name = f"{feature} {kernel}" + f" {width:g}/d" * (width != 1.0)
-        name += " + linear" * (trend == "linear") + f", k {k:.0e}".replace("e-0", "e-")
-        out[name] = {
-            "features": feature, "kernel": kernel, "width": width, "trend": trend,
-            "regularization": k,
-        }
+    for line in GRIDS[size]:
+        for feature, kernel, width, trend, k in itertools.product(*line):
+            name = f"{feature} {kernel}" + f" {width:g}/d" * (width != 1.0)
+            name += " + linear" * (trend == "linear") + f", k {k:.0e}".replace("e-0", "e-")
+            out[name] = {
+                "features": feature, "kernel": kernel, "width": width, "trend": trend,
+                "regularization": k,
+            }
     return out
 
 

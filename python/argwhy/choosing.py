@@ -79,8 +79,8 @@ class KernelInverseOptimizerCV(Parametrised):
     regularization, features, kernel, gamma, trend:
         Searched unless given.
     length_scales:
-        Numbers, one a feature, or "auto": one a signal is looked for around the best of the rest, on
-        raw features; that is also what is done if nothing is given.
+        Numbers, one a feature, or "auto": one a signal is looked for around the best of the rest,
+        on raw features; that is also what is done if nothing is given.
     bounds, lower, upper, unbounded, infeasible, theta, memory, threads, device, seed:
         As :class:`KernelInverseOptimizer` has them.
     folds:
@@ -212,7 +212,11 @@ class KernelInverseOptimizerCV(Parametrised):
         return estimator
 
     def predict(self, X: ArrayLike, constraints: Any = None, *, return_range: float | None = None) -> Any:
-        """Decisions of the best estimator; with ``return_range`` once ``best_estimator_.judge`` was asked."""
+        """Decisions of the best estimator.
+
+        With ``return_range`` also where the expert's would lie, once ``best_estimator_.judge`` was
+        asked.
+        """
         return self._fitted().predict(X, constraints, return_range=return_range)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, constraints: Any = None) -> float:

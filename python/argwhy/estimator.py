@@ -399,9 +399,10 @@ class KernelInverseOptimizer(Parametrised):
         What ``argwhy fit`` prints as its verdict and ``--json`` as "judged": "rmse", "r2" and
         "regret", overall and by "dimensions", beside three "baselines": the "mean" decision,
         "ridge" regression cut to the limits, and the decision in the "nearest" situation seen. Also
-        kept as ``judged_``. A fitted estimator then knows its ranges (``predict(X, return_range=0.9)``)
-        and ``misfits_``, as long as this is the data it was fitted to. :meth:`fit` does not judge by itself, since searches and pipelines call
-        it many times and judge in their own way; this fits again, to a looser tolerance.
+        kept as ``judged_``. A fitted estimator then knows its ranges (``predict(X,
+        return_range=0.9)``) and ``misfits_``, as long as this is the data it was fitted to.
+        :meth:`fit` does not judge by itself, since searches and pipelines call it many times and
+        judge in their own way; this fits again, to a looser tolerance.
 
         Parameters
         ----------
@@ -446,8 +447,8 @@ class KernelInverseOptimizer(Parametrised):
 
         With ``return_range=0.9`` the decisions and the two that the expert's own lies between with
         that probability, each dimension for itself: three arrays. They rest on rows that the model
-        has not learned from, so call :meth:`judge` once after :meth:`fit`; a model of the command has
-        them already.
+        has not learned from, so call :meth:`judge` once after :meth:`fit`; a model of the command
+        has them already.
         """
         try:
             model = self._model
@@ -681,12 +682,12 @@ class KernelInverseOptimizer(Parametrised):
     def misfits_(self) -> list[dict[str, Any]]:
         """The rows that the model explains worst without having learned from them, worst first.
 
-        Each with "row", "dimension" (the one it fits worst in), "decision" (the expert's), "expected"
-        (the model's) and "times_usual", how far these are apart in units of the usual error. By
-        leaving out every row where there are not too many, else of the rows kept aside: after
-        :meth:`judge`, or of a model that the command fitted.
+        Each with "row", "dimension" (the one it fits worst in), "decision" (the expert's),
+        "expected" (the model's) and "times_usual", how far these are apart in units of the usual
+        error. By leaving out every row where there are not too many, else of the rows kept aside:
+        after :meth:`judge`, or of a model that the command fitted.
         """
-        found = self._fitted().misfits
+        found = self._fitted.misfits
         if found is None:
             raise DataError(
                 "rows that do not fit were not looked for: `fit` does not by itself; call judge(X, y) with the data it was fitted to"

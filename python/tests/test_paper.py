@@ -165,6 +165,15 @@ def test_draws_are_rows_that_follow_each_other_and_do_not_overlap():
     assert data.ranges(data.drawn(given, 20, 0, [(500, 520)])) == "0:20"
 
 
+def test_the_better_half_has_whole_episodes_with_the_highest_returns():
+    given = demonstrations()
+    given.rewards = np.where(np.isin(given.episodes, [1, 3]), 2.0, 1.0)
+    kept = data.better(given, np.ones(60, bool), 0.4)
+    assert set(given.episodes[kept]) == {1, 3} and kept.sum() == 24
+    part = data.drawn(given, 24, 0)  # only rows that are drawn
+    assert data.ranges(data.better(given, part, 0.5)) == "12:24"
+
+
 def test_folds_keep_whole_episodes_aside():
     given = demonstrations()
     mask = np.ones(60, bool)
@@ -185,6 +194,18 @@ def test_rules_look_at_criteria_and_never_at_scores():
     assert chosen["calmest within one error"] == "b"
     assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "error") == pytest.approx(1.0)
     assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "drift") == pytest.approx(-1.0)
+
+
+def test_a_rule_is_chosen_by_other_tasks():
+    names = ["best of all", *rules.RULES]
+    chosen = {task: {rule: {"score": 50.0} for rule in names} for task in ("a", "b", "c")}
+    for task, rule in (("a", "stray"), ("b", "stray"), ("c", "error")):
+        chosen[task][rule] = {"score": 90.0}
+        chosen[task]["best of all"] = {"score": 100.0}
+    assert rules.best_elsewhere(chosen, "c") == "stray"
+    chosen["b"]["stray"] = {"score": 0.0}
+    assert rules.best_elsewhere(chosen, "a") == "error"
+    assert rules.best_elsewhere({"a": chosen["a"]}, "a") is None
 
 
 def test_regret_and_error_are_those_of_rows_kept_aside():

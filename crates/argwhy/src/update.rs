@@ -1,8 +1,8 @@
 //! Models that grow: new rows behind those that a model learned from, others taken away.
 //!
-//! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the model's
-//! settings, from its coefficients, certified like any other: the optimum is that of a fresh fit
-//! with the same features. Their statistics stay those of the model.
+//! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the
+//! model's settings, from its coefficients, certified like any other: the optimum is that of a
+//! fresh fit with the same features. Their statistics stay those of the model.
 
 use crate::checkpoint::Start;
 use crate::error::Error;
@@ -14,8 +14,8 @@ use argwhy_io::{Kept, StoredModel};
 use ndarray::{Array2, ArrayView1};
 use std::collections::{HashMap, HashSet};
 
-/// Widths of the old rows by which the mean of new ones has to be off to be told, and how many times
-/// as wide or narrow they have to be.
+/// Widths of the old rows by which the mean of new ones has to be off to be told, and how many
+/// times as wide or narrow they have to be.
 const MOVED: f64 = 1.0;
 const WIDER: f64 = 2.0;
 /// New rows from which on they say something about means and widths.

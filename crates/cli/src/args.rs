@@ -333,7 +333,8 @@ pub struct OutputOptions {
     /// How often the checkpoint is written [default: 60s]
     #[arg(long, value_name = "60s", requires = "checkpoint", help_heading = "Going on")]
     pub checkpoint_every: Option<Span>,
-    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their size
+    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their
+    /// size
     #[arg(long, conflicts_with = "path", help_heading = "Going on")]
     pub keep_data: bool,
     /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and
@@ -460,10 +461,10 @@ pub struct PredictArgs {
     /// answer). Rows below 1 are told on stderr in any case, except with --jsonl
     #[arg(long)]
     pub familiarity: bool,
-    /// Also write where the expert's own decision would lie with this probability, such as 0.9, each
-    /// dimension for itself: by the errors on rows that `fit` kept aside, wider where a situation is
-    /// unfamiliar, cut to the limits (csv: columns NAME_low and NAME_high; npz: arrays decisions_low
-    /// and decisions_high; with --jsonl "low" and "high" of each answer)
+    /// Also write where the expert's own decision would lie with this probability, such as 0.9,
+    /// each dimension for itself: by the errors on rows that `fit` kept aside, wider where a
+    /// situation is unfamiliar, cut to the limits (csv: columns NAME_low and NAME_high; npz: arrays
+    /// decisions_low and decisions_high; with --jsonl "low" and "high" of each answer)
     #[arg(long, value_name = "P")]
     pub range: Option<f64>,
     /// Decide line by line: {"signal": [..]} in, {"decision": [..]} out; constraints as "M":

@@ -174,11 +174,12 @@ impl Backend for WithTrends<'_> {
         n_features: usize,
         decision_dim: usize,
     ) -> Option<usize> {
-        // The backend's own factor would be one of the rest alone.
-        match kernel.split_trend() {
-            None => self.0.factor_rank(kernel, n_samples, n_features, decision_dim),
-            Some(_) => None,
-        }
+        let Some((rest, trend)) = kernel.split_trend() else {
+            return self.0.factor_rank(kernel, n_samples, n_features, decision_dim);
+        };
+        // The trend's own rows are beside those of pivots.
+        let rank = self.0.factor_rank(&rest, n_samples, n_features, decision_dim)?;
+        rank.checked_sub(trend.n_rows(n_features)).filter(|rank| *rank > 0)
     }
 
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {

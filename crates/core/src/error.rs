@@ -263,7 +263,8 @@ fn no_ranges(f: &mut fmt::Formatter<'_>) -> fmt::Result {
              rows or too little time to be judged; fit it again with --holdout 0.1"
         }
         Spelling::Names => {
-            "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) first"
+            "`fit` keeps none aside by itself; judge it on the data it was fitted to (`judge`) \
+             first"
         }
     })
 }

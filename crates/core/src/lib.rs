@@ -6,8 +6,9 @@
 //! and each imports only from those above it:
 //!
 //! [`wording`] → [`error`] → [`random`] → [`linalg`] → [`dataset`] → [`features`] → [`kernel`] →
-//! [`operator`] → [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] → [`model`] →
-//! [`predict`] → [`familiarity`] → [`pushes`] → [`backend`] → [`metrics`]
+//! [`operator`] → [`qp`] → [`decision_set`] → [`precond`] → [`problem`] → [`solver`] →
+//! [`leave_one_out`] → [`model`] → [`predict`] → [`familiarity`] → [`ranges`] → [`pushes`] →
+//! [`backend`] → [`metrics`]
 //!
 //! No files, no printing, no environment. `[KIO n]` in comments is equation n of "Scalable Kernel
 //! Inverse Optimization" (NeurIPS 2024); what was derived for this project is in `docs/book`.
@@ -45,9 +46,9 @@ pub mod predict;
 
 pub mod familiarity;
 
-pub mod pushes;
-
 pub mod ranges;
+
+pub mod pushes;
 
 pub mod backend;
 

@@ -33,8 +33,8 @@ fn without(given: &Given, i: usize) -> Array2<f64> {
     desired
 }
 
-/// Of all samples, or every so manieth: root of the mean squared difference between what the two ways decide, and between the second
-/// and the expert.
+/// Of all samples, or every so manieth: root of the mean squared difference between what the two
+/// ways decide, and between the second and the expert.
 fn compared(given: &Given, every: usize) -> (f64, f64) {
     let (features, decisions) = (array2(&given.features), array2(&given.decisions));
     let alpha = coefficients(given);

@@ -250,6 +250,19 @@ impl Factor {
         Ok(())
     }
 
+    fn try_append_row(&mut self, row: &[f64]) -> Result<(), Error> {
+        let at = self.rank * self.pitch;
+        if row.len() != self.n_samples || at + self.pitch > self.rows.len() {
+            return Err(Error::Overflow);
+        }
+        let single: Vec<f32> = row.iter().map(|v| *v as f32).collect();
+        let mut place = self.rows.slice_mut(at..at + row.len());
+        let copied = self.products.device().stream().memcpy_htod(&single, &mut place);
+        copied.map_err(growing_rows)?;
+        self.rank += 1;
+        Ok(())
+    }
+
     fn try_update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error> {
         self.growing = None;
         let mut inverse = match self.inverse.take() {
@@ -509,6 +522,10 @@ impl RemoteFactor for Factor {
         floor: &[f64],
     ) -> Result<(), argwhy_core::Error> {
         self.try_append(pivots, triangle, diagonal, floor).map_err(failed)
+    }
+
+    fn append_row(&mut self, row: &[f64]) -> Result<(), argwhy_core::Error> {
+        self.try_append_row(row).map_err(failed)
     }
 
     fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), argwhy_core::Error> {

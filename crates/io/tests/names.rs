@@ -3,6 +3,7 @@
 use crate::files::Folder;
 use argwhy_core::Predictor;
 use argwhy_core::dataset::{Names, Relation};
+use argwhy_core::ranges::Ranges;
 use argwhy_io::{DataRequest, SharedMatrix, load, load_model, write_decisions};
 use ndarray::array;
 use std::path::Path;
@@ -128,4 +129,28 @@ fn models_of_both_formats_open_and_decide_the_same() {
     let signals = array![[20.0, 0.5], [50.0, 0.1]];
     let decide = |model| Predictor::new(model).unwrap().predict(signals.view()).unwrap();
     assert_eq!(decide(&old), decide(&new));
+}
+
+/// A file of the version that brought ranges and rows that do not fit; older ones say that they have
+/// none.
+#[test]
+fn a_model_with_ranges_opens_and_older_ones_say_that_they_have_none() {
+    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let model = load_model(&file("format-4.safetensors")).unwrap().model;
+    let misfits = model.misfits.as_ref().unwrap();
+    assert_eq!((misfits.rows.len(), misfits.rows[0].row), (10, 4));
+    let signals = array![[0.2, -0.4]];
+    let predictor = Predictor::new(&model).unwrap();
+    let decided = predictor.predict(signals.view()).unwrap();
+    let sets = predictor.sets(None, 1).unwrap();
+    let ranges = Ranges::new(&model, 0.9).unwrap();
+    let (low, high) = ranges.around(signals.view(), decided.view(), &sets).unwrap();
+    let [low, u, high] = [low, decided, high].map(|part| part[[0, 0]]);
+    assert!(-1.0 <= low && low < u && u < high && high <= 1.0, "{low} {u} {high}");
+    for older in ["format-2.safetensors", "format-3.safetensors"] {
+        let model = load_model(&file(older)).unwrap().model;
+        let told = Ranges::new(&model, 0.9).err().unwrap();
+        assert_eq!(told, argwhy_core::Error::NoRanges);
+        assert!(format!("{told:#}").contains("--holdout"));
+    }
 }

@@ -43,7 +43,7 @@ impl Pipeline {
         let problem = problem.with_regularization(model.record.regularization)?;
         let signals = data.signals().select(Axis(0), &rows);
         let features = model.features.transform(signals.view())?;
-        let coefficients = coefficients(support, &rows);
+        let Some(coefficients) = coefficients(support, &rows) else { return Ok(None) };
         let expected = self.with_threads(|| {
             let features = features.view();
             Ok(leave_one_out(&problem, &support.kernel, features, coefficients.view())?)
@@ -56,18 +56,20 @@ impl Pipeline {
     }
 }
 
-/// α of every row, decision_dim × n_rows: a model keeps those that are not zero, in order.
-fn coefficients(support: &Support, rows: &[usize]) -> Array2<f64> {
+/// α of every row, decision_dim × n_rows: a model keeps those that are not zero, in order. None
+/// where its rows are numbered otherwise.
+fn coefficients(support: &Support, rows: &[usize]) -> Option<Array2<f64>> {
     let mut all = Array2::zeros((support.coefficients.ncols(), rows.len()));
     let mut at = 0;
     for (&row, alpha) in support.rows.iter().zip(support.coefficients.rows()) {
         while at < rows.len() && rows[at] as u64 != row {
             at += 1;
         }
-        if at < rows.len() {
-            all.column_mut(at).assign(&alpha);
-            at += 1;
+        if at == rows.len() {
+            return None;
         }
+        all.column_mut(at).assign(&alpha);
+        at += 1;
     }
-    all
+    Some(all)
 }

@@ -124,7 +124,9 @@ fn the_least_limit_says_how_slow_it_is() {
     let Error::Memory { least, speed, .. } = error else { panic!("1 MiB is not enough") };
     let quick = speed.split("products that ").nth(1).unwrap().split(' ').next().unwrap();
     let slow = planned(&auto(&least), sizes(20_000)).unwrap();
-    assert_eq!(slow.kernel().unwrap().max_rank, LEAST_RANK);
+    // Limits are told in tenths of a mebibyte, which leaves room for a few rows more.
+    let rank = slow.kernel().unwrap().max_rank;
+    assert!((LEAST_RANK..LEAST_RANK + 8).contains(&rank), "{rank}");
     assert!(slow.summary().ends_with(&format!("(slow for want of memory; {quick} would do)")));
     let plan = planned(&auto(quick), sizes(20_000)).unwrap();
     assert_eq!(plan.kernel().unwrap().max_rank, NewtonSettings::partial_rank_for(20_000));

@@ -150,13 +150,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         if !kept {
             save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
         }
-    }
-    if judges(outputs) {
         tell(&fit, &verdict, outputs.quiet);
-        let misfits = fit.model.misfits.as_ref();
-        misfits::told(misfits, &fit.model.names).iter().for_each(|line| {
-            say(outputs.quiet, format_args!("{line}"));
-        });
     }
     if let Some(path) = &outputs.report {
         let source = args.data.display().to_string();
@@ -244,12 +238,15 @@ fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliErro
     Ok(judging)
 }
 
-/// The verdict on stderr.
+/// The verdict on stderr, and rows that do not fit.
 pub fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
     for line in verdict.judgement().map(judged::table).unwrap_or_default() {
         say(quiet, format_args!("{line}"));
     }
     say(quiet, format_args!("verdict: {}", judged::told(fit.outcome.status, verdict).sentence));
+    for line in misfits::told(fit.model.misfits.as_ref(), &fit.model.names) {
+        say(quiet, format_args!("{line}"));
+    }
 }
 
 /// The fit with where its data came from, as far as only the loader knows.

@@ -108,11 +108,11 @@ fn kind(name: &str) -> Option<Kind> {
         "seed" => Kind::WholeOrText,
         "gamma" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
-        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune" => {
-            Kind::Switch
-        }
+        "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune"
+        | "keep-data" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
-        | "matrix-eq" | "trace" | "report" => Kind::Text,
+        | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
+        | "from" => Kind::Text,
         _ => return tried(name),
     })
 }

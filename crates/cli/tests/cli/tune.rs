@@ -3,6 +3,9 @@
 use crate::common::{Folder, noise, says};
 use serde_json::Value;
 use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A smooth law of two signals cut to [-1, 1], with noise.
 fn table(rows: usize) -> String {
@@ -106,6 +109,37 @@ fn a_search_that_was_stopped_goes_on() {
     );
     let other = args.iter().chain(&["--resume", "--seed=3"]);
     says(&folder.run(other).exits(2).stderr, &["other data, rows or settings", "--resume"]);
+}
+
+/// Ctrl-C in the middle: the best so far is a config file, and the search can go on.
+#[test]
+fn a_search_that_is_interrupted_keeps_what_it_knows() {
+    let folder = Folder::new();
+    folder.write("data.csv", table(2500));
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+        .args(["tune", "data.csv", "--bounds=-1,1", "--budget=1h", "--json"])
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let trials = || std::fs::read_to_string(folder.path("argwhy-tune/trials.jsonl"));
+    // A head and two trials.
+    while !trials().is_ok_and(|text| text.lines().count() > 2) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its second trial");
+        sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    says(&stderr, &["the best so far is kept", "--resume"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["finished"], false);
+    assert!(number(&found["best"]["error"]) > 0.0);
+    let config = ["--config=argwhy-tune/best.toml", "-o", "m.argwhy", "-q", "--holdout=0"];
+    folder.run(["fit", "data.csv", "--rows=0:300"].iter().chain(&config)).exits(0);
 }
 
 #[test]

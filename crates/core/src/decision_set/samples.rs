@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::qp::{ActiveSet, Metric, residual};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-/// What two projections of one point on general rows may differ by, relative to the largest decision.
+/// What two projections of one point on general rows may differ by, relative to the largest
+/// decision.
 const LAST_BITS: f64 = 8.0 * f64::EPSILON;
 
 /// A decision set for every sample.

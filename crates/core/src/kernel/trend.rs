@@ -29,6 +29,12 @@ impl Trend {
         scaled
     }
 
+    /// The rank of its matrix, for so many features.
+    pub(crate) fn n_rows(&self, n_features: usize) -> usize {
+        let slopes = if self.slope > 0.0 { n_features } else { 0 };
+        slopes + usize::from(self.level > 0.0)
+    }
+
     /// The law that coefficients (n × decision_dim) of samples with these features stand for: a row
     /// a feature, and a last one for the level.
     pub(crate) fn law(&self, features: ArrayView2<'_, f64>, alpha: &Array2<f64>) -> Array2<f64> {

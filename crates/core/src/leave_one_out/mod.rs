@@ -1,8 +1,9 @@
 //! What would have been decided on each sample by a model that had not learned from it.
 //!
-//! At the optimum λα_l = û_l − X_l(g_l) with g = Kα. Leave sample i out and let every other decision
-//! stay on its face, where X_l moves by D_l = R_l R_lᵀ times what g_l moves by. The others then
-//! change by R c with (λI + RᵀKR)c = RᵀK_{:i}α_i, all without i, and what is desired for i becomes
+//! At the optimum λα_l = û_l − X_l(g_l) with g = Kα. Leave sample i out and let every other
+//! decision stay on its face, where X_l moves by D_l = R_l R_lᵀ times what g_l moves by. The others
+//! then change by R c with (λI + RᵀKR)c = RᵀK_{:i}α_i, all without i, and what is desired for i
+//! becomes
 //!
 //! ```text
 //! g_i − S_i α_i ,   S_i = κ_ii I − K_{i:}R (λI + RᵀKR)⁻¹ RᵀK_{:i} :

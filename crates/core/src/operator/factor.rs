@@ -26,6 +26,13 @@ pub trait RemoteFactor: Send + Sync {
         floor: &[f64],
     ) -> Result<(), Error>;
 
+    /// Before the first pivots: `diagonal`, that of the operator, becomes that of K − BᵀB for the
+    /// rows that are there already.
+    fn begin(&self, _diagonal: &mut [f64]) {}
+
+    /// Appends a row that no pivot brought, one number a sample.
+    fn append_row(&mut self, row: &[f64]) -> Result<(), Error>;
+
     /// Prepares (λI + B_FᵀB_F)⁻¹ for every dimension: `free` is decision_dim × n_samples. A larger
     /// shift than λ is allowed inside where rounding asks for it.
     fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error>;

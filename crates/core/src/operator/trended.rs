@@ -6,7 +6,7 @@
 //! sixteen bits or iterated in f32 as if it were alone; rows and blocks are longer by d numbers a
 //! value, in f64, which is what a fit with a trend takes longer.
 
-use super::KernelOperator;
+use super::{KernelOperator, RemoteFactor};
 use crate::error::Error;
 use crate::kernel::trend::Trend;
 use crate::linalg::sums::UNIT;
@@ -108,6 +108,20 @@ impl Linear {
                 .enumerate()
                 .for_each(|(i, out)| *out += inner(slope, self.row(i)) + level);
         }
+    }
+
+    /// Rows of T with w ZZᵀ + c 11ᵀ = TᵀT.
+    fn n_rows(&self) -> usize {
+        self.trend.n_rows(self.features.ncols())
+    }
+
+    /// T at row `r` and sample `i`.
+    fn entry(&self, r: usize, i: usize) -> f64 {
+        let level = self.n_rows() - 1;
+        if self.trend.level > 0.0 && r == level {
+            return self.trend.level.sqrt();
+        }
+        self.trend.slope.sqrt() * self.features[[i, r]]
     }
 
     fn value(&self, i: usize, j: usize) -> f64 {
@@ -221,6 +235,101 @@ impl KernelOperator for Trended {
         let trend = Arc::new(Linear { trend: trend.clone(), features });
         Ok(Box::new(Self::of(Arc::from(part), trend)))
     }
+
+    fn remote_factor(
+        &self,
+        max_rank: usize,
+        decision_dim: usize,
+        roots: Option<&[f64]>,
+    ) -> Result<Option<Box<dyn RemoteFactor>>, Error> {
+        let (trend, roots) = (Arc::clone(&self.trend), roots.map(<[f64]>::to_vec));
+        let room = max_rank + trend.n_rows();
+        let of_rest = self.operator().remote_factor(room, decision_dim, roots.as_deref())?;
+        Ok(of_rest.map(|inner| {
+            let factor: Box<dyn RemoteFactor> =
+                Box::new(TrendedFactor { inner, trend, roots, whole: false });
+            factor
+        }))
+    }
+}
+
+/// A remote factor of the rest with the trend's own rows, √w zᵀ and √c, which are exact. While
+/// pivots are chosen they are known here alone, so that what is left is the rest's; then the other
+/// machine gets them too.
+struct TrendedFactor {
+    inner: Box<dyn RemoteFactor>,
+    trend: Arc<Linear>,
+    /// √w of a weighted problem.
+    roots: Option<Vec<f64>>,
+    /// Whether the other machine has them.
+    whole: bool,
+}
+
+impl TrendedFactor {
+    fn root(&self, i: usize) -> f64 {
+        self.roots.as_ref().map_or(1.0, |roots| roots[i])
+    }
+}
+
+impl RemoteFactor for TrendedFactor {
+    fn rank(&self) -> usize {
+        self.inner.rank() + if self.whole { 0 } else { self.trend.n_rows() }
+    }
+
+    fn n_proposals(&self) -> usize {
+        self.inner.n_proposals()
+    }
+
+    fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
+        let of_rest = self.inner.gather(samples)?;
+        if self.whole {
+            return Ok(of_rest);
+        }
+        let value = |r, i: usize| self.root(i) * self.trend.entry(r, i);
+        let own = (0..self.trend.n_rows()).flat_map(|r| samples.iter().map(move |&i| value(r, i)));
+        Ok(own.chain(of_rest).collect())
+    }
+
+    fn append(
+        &mut self,
+        pivots: &[usize],
+        triangle: &[f64],
+        diagonal: &mut [f64],
+        floor: &[f64],
+    ) -> Result<(), Error> {
+        self.inner.append(pivots, triangle, diagonal, floor)
+    }
+
+    fn begin(&self, diagonal: &mut [f64]) {
+        for (i, d) in diagonal.iter_mut().enumerate() {
+            *d = (*d - self.root(i) * self.root(i) * self.trend.value(i, i)).max(0.0);
+        }
+    }
+
+    fn append_row(&mut self, row: &[f64]) -> Result<(), Error> {
+        self.inner.append_row(row)
+    }
+
+    fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error> {
+        if !self.whole {
+            let n = self.trend.features.nrows();
+            for r in 0..self.trend.n_rows() {
+                let row: Vec<f64> = (0..n).map(|i| self.root(i) * self.trend.entry(r, i)).collect();
+                self.inner.append_row(&row)?;
+            }
+            self.whole = true;
+        }
+        self.inner.update(free, ridge)
+    }
+
+    fn apply(
+        &self,
+        dimensions: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        self.inner.apply(dimensions, v, out)
+    }
 }
 
 #[cfg(test)]
@@ -282,5 +391,107 @@ mod tests {
             let inner = gram.select(Axis(0), &samples).select(Axis(1), &samples);
             assert!(worst(&small, &part.dot(&inner)) < 1e-12);
         }
+    }
+
+    /// Another machine's factor, of dense numbers here.
+    struct Dense {
+        rest: Array2<f64>,
+        rows: Arc<std::sync::Mutex<Vec<Vec<f64>>>>,
+    }
+
+    impl RemoteFactor for Dense {
+        fn rank(&self) -> usize {
+            self.rows.lock().unwrap().len()
+        }
+
+        fn n_proposals(&self) -> usize {
+            16
+        }
+
+        fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
+            let rows = self.rows.lock().unwrap();
+            Ok(rows.iter().flat_map(|row| samples.iter().map(|&i| row[i])).collect())
+        }
+
+        fn append(
+            &mut self,
+            pivots: &[usize],
+            triangle: &[f64],
+            diagonal: &mut [f64],
+            floor: &[f64],
+        ) -> Result<(), Error> {
+            let (m, mut rows) = (pivots.len(), self.rows.lock().unwrap());
+            let known = rows.len();
+            for (a, &pivot) in pivots.iter().enumerate() {
+                let mut row = self.rest.row(pivot).to_vec();
+                for (r, old) in rows.iter().enumerate() {
+                    let factor = if r < known { old[pivot] } else { triangle[(r - known) * m + a] };
+                    row.iter_mut().zip(old).for_each(|(v, b)| *v -= factor * b);
+                }
+                row.iter_mut().for_each(|v| *v /= triangle[a * m + a]);
+                diagonal.iter_mut().zip(&row).for_each(|(d, b)| *d = (*d - b * b).max(0.0));
+                rows.push(row);
+            }
+            diagonal.iter_mut().zip(floor).for_each(|(d, f)| *d = if *d < *f { 0.0 } else { *d });
+            pivots.iter().for_each(|&pivot| diagonal[pivot] = 0.0);
+            Ok(())
+        }
+
+        fn append_row(&mut self, row: &[f64]) -> Result<(), Error> {
+            self.rows.lock().unwrap().push(row.to_vec());
+            Ok(())
+        }
+
+        fn update(&mut self, _: ArrayView2<'_, bool>, _: f64) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn apply(
+            &self,
+            _: &[usize],
+            _: ArrayView2<'_, f64>,
+            _: ArrayViewMut2<'_, f64>,
+        ) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_remote_factor_of_the_rest_becomes_one_of_the_sum() {
+        use crate::precond::{LowRank, RankLimits};
+        let (n, d) = (120, 3);
+        let features = wave(n, d, 0.3) * 2.0;
+        let affine = Kernel::Polynomial { degree: 1, gamma: 0.4, offset: 1.5 };
+        let kernel = Kernel::Sum { terms: vec![Kernel::Rbf { gamma: 0.2 }, affine] };
+        let row = |i: usize| features.row(i).to_vec();
+        let roots: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
+        let gram = |kernel: &Kernel| {
+            let value = |i, j| kernel.evaluate(&row(i), &row(j)) * roots[i] * roots[j];
+            Array2::from_shape_fn((n, n), |(i, j)| value(i, j))
+        };
+        let (rest, trend) = kernel.split_trend().unwrap();
+        let exact = (Precision::F64, OperatorKind::Stored);
+        let host = HostOperator::new(features.view(), rest.clone(), exact.0, exact.1).unwrap();
+        let operator = Trended::new(Box::new(host), trend, features.view());
+        let rows = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let inner = Box::new(Dense { rest: gram(&rest), rows: Arc::clone(&rows) });
+        let (trend, whole) = (Arc::clone(&operator.trend), false);
+        let place = TrendedFactor { inner, trend, roots: Some(roots.clone()), whole };
+        let weighted = crate::operator::Weighted::new(&operator, Some(&roots));
+        let limits = RankLimits { max_rank: n, enough_trace: 1e-6 };
+        let mut rng = crate::random::stream(0, "pivots");
+        let factor =
+            LowRank::build_there(&weighted, Box::new(place), limits, &mut rng, || true).unwrap();
+        let mut factor = factor.into_remote().ok().unwrap();
+        let rank = factor.rank();
+        assert!(rank < n, "{rank}");
+        factor.update(Array2::from_elem((1, n), true).view(), 1.0).unwrap();
+        assert_eq!((factor.rank(), rows.lock().unwrap().len()), (rank, rank));
+        let mut product = Array2::<f64>::zeros((n, n));
+        for b in rows.lock().unwrap().iter() {
+            product += &Array2::from_shape_fn((n, n), |(i, j)| b[i] * b[j]);
+        }
+        assert!(worst(&product, &gram(&kernel)) < 1e-3);
+        assert_eq!(factor.gather(&[3, 5]).unwrap().len(), 2 * rank);
     }
 }

@@ -89,6 +89,13 @@ impl LowRank {
     ) -> Result<Self, Error> {
         let n_samples = operator.n_samples();
         let mut diagonal = operator.diagonal()?;
+        let first_rank = match &rows {
+            Rows::Here(_) => 0,
+            Rows::There(factor) => {
+                factor.begin(&mut diagonal);
+                factor.rank()
+            }
+        };
         let first_trace = sum_over(n_samples, |i| diagonal[i]);
         // Below this share of its first value a diagonal entry is rounding.
         let floor: Vec<f64> = diagonal.iter().map(|d| 1e-7 * d).collect();
@@ -96,13 +103,11 @@ impl LowRank {
             Rows::Here(_) => proposals(n_samples),
             Rows::There(factor) => factor.n_proposals(),
         };
-        let mut factor = Self { n_samples, rank: 0, rows, trace_left: first_trace };
+        let mut factor = Self { n_samples, rank: first_rank, rows, trace_left: first_trace };
         let mut panel = Vec::new();
-        while factor.rank < limits.max_rank.min(n_samples)
-            && factor.trace_left > limits.enough_trace
-            && keep_going()
-        {
-            let wanted = n_proposals.min(limits.max_rank - factor.rank);
+        let max_rank = first_rank + limits.max_rank.min(n_samples);
+        while factor.rank < max_rank && factor.trace_left > limits.enough_trace && keep_going() {
+            let wanted = n_proposals.min(max_rank - factor.rank);
             let proposals = propose(&diagonal, factor.trace_left, wanted, rng);
             if proposals.is_empty() {
                 break;

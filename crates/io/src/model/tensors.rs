@@ -9,10 +9,10 @@ use safetensors::tensor::{Dtype, TensorView};
 
 /// One array of a file.
 pub(crate) struct Tensor {
-    pub name: &'static str,
-    pub dtype: Dtype,
-    pub shape: Vec<usize>,
-    pub bytes: Vec<u8>,
+    pub(super) name: &'static str,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Tensor {
@@ -116,7 +116,7 @@ pub(super) fn prices(
     })
 }
 
-pub(super) fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
+pub(crate) fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
     if tensor.dtype() != Dtype::U64 || tensor.shape().len() != 1 {
         return Err(Problem::Damaged("the list of support rows has the wrong type".into()));
     }
