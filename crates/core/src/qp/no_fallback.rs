@@ -1,5 +1,5 @@
 //! In a browser there is no way out when the active-set method goes in circles: Clarabel would more
-//! than double what a page carries, for what one in millions of programs needs.
+//! than double what a page carries, for what few programs need.
 
 use super::{Constraints, Metric, QpError};
 
