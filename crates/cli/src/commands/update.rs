@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::progress::{Aside, Follow};
 use crate::{End, interrupt};
 use argwhy::core::solver::Status;
-use argwhy::io::{DataRequest, Kept, RowRanges};
+use argwhy::io::{DataRequest, Kept, RowRanges, Thinning};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{Changes, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let keep = args.keep_data || in_model.is_some();
     let old = old_rows(args, &stored, in_model)?;
     let new = match &args.data {
-        Some(path) => Some(dataset(load(args, path, &stored, args.rows.choice.rows.as_ref())?)?),
+        Some(path) => Some(dataset(load(args, path, &stored, args.rows.choice.request())?)?),
         None => None,
     };
     let changes = Changes { new, drop: dropped(args.drop.as_ref(), &old)? };
@@ -59,7 +59,13 @@ fn old_rows(
     in_model: Option<Kept>,
 ) -> Result<Kept, CliError> {
     if let Some(path) = &args.old {
-        let rows = load(args, path, stored, args.old_rows.as_ref())?;
+        // Rows of the new data are chosen by options of their own.
+        let request = DataRequest {
+            rows: args.old_rows.clone(),
+            thinning: Thinning::default(),
+            ..args.rows.choice.request()
+        };
+        let rows = load(args, path, stored, request)?;
         let numbers = (0..rows.signals.nrows()).map(|i| rows.place(i) as u64).collect();
         return Ok(Kept { data: dataset(rows)?, rows: numbers });
     }
@@ -76,10 +82,9 @@ fn load(
     args: &UpdateArgs,
     path: &Path,
     stored: &StoredModel,
-    rows: Option<&RowRanges>,
+    request: DataRequest,
 ) -> Result<Rows, CliError> {
     let (_, from) = sources::from_stored(&stored.settings)?;
-    let request = DataRequest { rows: rows.cloned(), ..args.rows.choice.request() };
     let wanted = Wanted {
         request,
         decisions: args.decisions.as_ref(),
