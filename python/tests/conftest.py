@@ -14,7 +14,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def plain():
     """A message without what tells `--infeasible clip` of the command from `infeasible="clip"`."""
-    return lambda text: re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
+
+    def without(text):
+        words = re.sub(r'[-_="\s]+', " ", text.replace(" -k", " regularization"))
+        return re.sub(r" (?=[,;.)])", "", words)
+
+    return without
 
 
 @pytest.fixture(scope="session")
