@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use argwhy_io::{
-    Contents, DataError, DataRequest, GroupKind, Loaded, Missing, Spooled, contents, load,
+    Contents, DataError, DataRequest, Entry, GroupKind, Loaded, Missing, Spooled, contents, load,
     standard_input,
 };
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
@@ -124,6 +124,17 @@ pub fn describe(path: &Path, request: &DataRequest) -> Result<Description, Error
         Err(DataError::KeysAbsent { .. }) if unnamed && contents.is_table => {
             let numbers = contents.entries.iter().filter(|entry| entry.is_numbers());
             let signal_names: Vec<String> = numbers.map(|entry| entry.name.clone()).collect();
+            if signal_names.is_empty() {
+                let kind = |entry: &Entry| format!("`{}`: {}", entry.name, entry.kind);
+                let kinds: Vec<String> = contents.entries.iter().map(kind).collect();
+                let what = format!(
+                    "`{}` has no column of numbers ({}); where numbers have decimal commas, give \
+                     {{decimal ,}}",
+                    path.display(),
+                    kinds.join(", ")
+                );
+                return Err(Error::NoNumbers { what });
+            }
             let all = DataRequest { want_decisions: false, signal_names, ..asked };
             (load(path, &all)?, false)
         }

@@ -27,6 +27,12 @@ pub enum Error {
         /// What is wrong and what to do; options are marked for [`Spelling::text`].
         what: String,
     },
+    /// Data without a column of numbers.
+    #[error(fmt = marked)]
+    NoNumbers {
+        /// What there is instead and what to do; options are marked for [`Spelling::text`].
+        what: String,
+    },
     /// A row that is not there.
     #[error("row {row} was asked for, but the data has {n_rows} rows (0 to \
              {last})", last = n_rows.saturating_sub(1))]

@@ -200,3 +200,13 @@ fn data_is_described_in_words_json_and_a_page() {
     says(&ran.stdout, &["text, 3 different", "choose with --signals and --decisions"]);
     says(&folder.refused(["describe", "none.csv"]), &["no file"]);
 }
+
+#[test]
+fn a_table_without_numbers_is_told_with_what_it_has() {
+    let folder = Folder::new();
+    folder.write("days.csv", "site;price\nnorth;1,5\nsouth;2,5\n");
+    let said = folder.refused(["describe", "days.csv"]);
+    says(&said, &["no column of numbers", "`price`: text", "--decimal ,"]);
+    let told = folder.run(["describe", "days.csv", "--decimal", ","]).exits(0).stdout;
+    says(&told, &["price", "numbers", "all columns of numbers are described"]);
+}
