@@ -68,6 +68,8 @@ def shape(lines):
     text = "\n".join(line.rstrip() for line in lines).strip()
     # How good a model is belongs to the data, which may be a stand-in.
     text = re.sub(r"^(verdict: [^,]*), .*$", r"\1", text, flags=re.MULTILINE)
+    # So does which of its rows do not fit.
+    text = re.sub(r"^rows that do not fit .*(\n  (row \d|… and more).*)*\n?", "", text, flags=re.MULTILINE).strip()
     text = re.sub(r"about (a second|[\d.]+ (s|min|h))", "about #", text)
     text = re.sub(r"\bf(32|64)\b", "f#", text)
     text = re.sub(r"[-+]?\d[\d,_]*(\.\d+)?(e[-+]?\d+)?", "#", text)
