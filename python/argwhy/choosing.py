@@ -12,7 +12,7 @@ from ._parameters import Parametrised
 from .constraints import as_arrays
 from .errors import DataError, not_fitted
 from .estimator import KernelInverseOptimizer
-from .typing import ArrayLike, FloatArray
+from .typing import ArrayLike
 
 _NOT_SETTINGS = ("folds", "judge", "budget", "grid")
 
