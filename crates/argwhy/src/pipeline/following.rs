@@ -12,7 +12,7 @@ pub trait Progress: Observer {
     fn on_plan(&mut self, _plan: &Plan, _outside: &Outside) {}
 
     /// Something to know about the fit, before the plan. Settings in it are marked, `{bounds}`:
-    /// print it as [`Worded`].
+    /// print it as [`Worded`](argwhy_core::wording::Worded).
     fn on_note(&mut self, _note: &str) {}
 }
 
