@@ -1,6 +1,7 @@
 //! Fits that go on from what others reached: checkpoints on the way, and where a fit starts.
 
 use crate::error::Error;
+use argwhy_core::model::Support;
 use argwhy_core::solver::{Iteration, State};
 use argwhy_core::{Dataset, Model};
 use argwhy_io::{Checkpoint, CheckpointError, save_checkpoint};
@@ -132,17 +133,31 @@ fn of_model(model: &Model, data: &Dataset, rows: &[usize]) -> Result<State, Erro
             wanted.ncols()
         )));
     }
-    let place: HashMap<usize, usize> = rows.iter().enumerate().map(|(i, row)| (*row, i)).collect();
-    let mut coefficients = Array2::zeros((n, rows.len()));
-    let known = support.rows.iter().zip(support.signals.rows());
-    for ((row, signal), own) in known.zip(support.coefficients.rows()) {
-        let row = usize::try_from(*row).unwrap_or(usize::MAX);
-        let Some(&i) = place.get(&row) else { continue };
-        if data.signals().row(row) != signal {
-            return Err(other(format!(
-                "row {row} has other signals than the one that the model to start from learned \
-                 from; rows must have the numbers they had then"
-            )));
+    let place = rows.iter().enumerate().map(|(i, row)| (*row as u64, i)).collect();
+    let signals = |i: usize| data.signals().row(rows[i]).to_vec();
+    state_at(model, support, &place, rows.len(), signals).map_err(|row| {
+        other(format!(
+            "row {row} has other signals than the one that the model to start from learned from; \
+             rows must have the numbers they had then"
+        ))
+    })
+}
+
+/// A model's coefficients for `n_samples` rows, by the place of each row's number among them; the
+/// number of a row that has other signals there than the model learned from is the error.
+pub(crate) fn state_at(
+    model: &Model,
+    support: &Support,
+    place: &HashMap<u64, usize>,
+    n_samples: usize,
+    signals: impl Fn(usize) -> Vec<f64>,
+) -> Result<State, u64> {
+    let mut coefficients = Array2::zeros((model.decision_dim(), n_samples));
+    let samples = support.rows.iter().zip(support.signals.rows());
+    for ((row, signal), own) in samples.zip(support.coefficients.rows()) {
+        let Some(&i) = place.get(row) else { continue };
+        if signals(i) != signal.to_vec() {
+            return Err(*row);
         }
         coefficients.column_mut(i).assign(&own);
     }

@@ -429,23 +429,22 @@ fn sources_of(constrained: bool) -> DataSources {
 impl Fit {
     /// Writes the model with its settings, whole or not at all. Fails for kernels of one's own.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        if let Some(kernel) = self.model.kernel().custom_part() {
-            return Err(Error::CustomKernel { name: kernel.name().to_owned() });
-        }
-        let stored = to_stored(&self.settings, &self.sources)?;
-        Ok(argwhy_io::save_model(path.as_ref(), &self.model, &stored)?)
+        self.write(path.as_ref(), None)
     }
 
     /// The same with the rows of `data` that it learned from, for
     /// [`Pipeline::update`](crate::Pipeline::update).
     pub fn save_with_data(&self, path: impl AsRef<Path>, data: &Dataset) -> Result<(), Error> {
+        let rows = self.rows.iter().map(|&row| row as u64).collect();
+        self.write(path.as_ref(), Some(&Kept { data: data.select(&self.rows), rows }))
+    }
+
+    fn write(&self, path: &Path, kept: Option<&Kept>) -> Result<(), Error> {
         if let Some(kernel) = self.model.kernel().custom_part() {
             return Err(Error::CustomKernel { name: kernel.name().to_owned() });
         }
         let stored = to_stored(&self.settings, &self.sources)?;
-        let rows = self.rows.iter().map(|&row| row as u64).collect();
-        let kept = Kept { data: data.select(&self.rows), rows };
-        Ok(save_model_with(path.as_ref(), &self.model, &stored, Some(&kept))?)
+        Ok(save_model_with(path, &self.model, &stored, kept)?)
     }
 
     /// Why the solver stopped, in words, with what to change where it stopped short; `{:#}` names

@@ -4,14 +4,14 @@
 //! model's settings, from its coefficients, certified like any other: the optimum is that of a
 //! fresh fit with the same features. Their statistics stay those of the model.
 
-use crate::checkpoint::Start;
+use crate::checkpoint::{Start, state_at};
 use crate::error::Error;
 use crate::pipeline::{Fit, Pipeline, Progress};
 use crate::sources::from_stored;
 use argwhy_core::solver::State;
 use argwhy_core::{Dataset, Model};
 use argwhy_io::{Kept, StoredModel};
-use ndarray::{Array2, ArrayView1};
+use ndarray::ArrayView1;
 use std::collections::{HashMap, HashSet};
 
 /// Widths of the old rows by which the mean of new ones has to be off to be told, and how many
@@ -87,26 +87,20 @@ fn joined(model: &Model, old: &Kept, changes: &Changes) -> Result<(Dataset, Stat
         Some(new) => left.joined(new)?,
         None => left,
     };
-    let mut coefficients = Array2::zeros((model.decision_dim(), data.n_samples()));
-    let samples = support.rows.iter().zip(support.signals.rows());
-    for ((row, signal), own) in samples.zip(support.coefficients.rows()) {
-        if !known.contains(row) {
-            return Err(wrong(format!(
-                "the model learned from row {row}, which the old data does not have; give the data \
-                 and rows that it was fitted to"
-            )));
-        }
-        let Some(&at) = place.get(row) else { continue };
-        if data.signals().row(at) != signal {
-            return Err(wrong(format!(
-                "row {row} of the old data has other signals than the one the model learned from; \
-                 give the data and rows that it was fitted to"
-            )));
-        }
-        coefficients.column_mut(at).assign(&own);
+    if let Some(row) = support.rows.iter().find(|row| !known.contains(row)) {
+        return Err(wrong(format!(
+            "the model learned from row {row}, which the old data does not have; give the data and \
+             rows that it was fitted to"
+        )));
     }
-    let theta = model.theta.as_ref().map(|theta| theta.theta_uu.clone());
-    Ok((data, State { coefficients, theta }))
+    let signals = |at: usize| data.signals().row(at).to_vec();
+    let state = state_at(model, support, &place, data.n_samples(), signals).map_err(|row| {
+        wrong(format!(
+            "row {row} of the old data has other signals than the one the model learned from; give \
+             the data and rows that it was fitted to"
+        ))
+    })?;
+    Ok((data, state))
 }
 
 /// Which signals of new rows are not what they were, in words.

@@ -81,7 +81,9 @@ fn leave(fit: &Fit) -> ! {
             Some(path.to_string()),
             steps,
         ),
-        Ok(None) => ("interrupted before the first step; nothing was written".to_owned(), None, 0),
+        Ok(None) => {
+            ("interrupted; nothing was written but what was finished before".to_owned(), None, 0)
+        }
         Err(error) => (format!("interrupted, and what was reached is lost: {error}"), None, 0),
     };
     tell(&said);

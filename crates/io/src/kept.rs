@@ -1,6 +1,6 @@
 //! The rows a model learned from, kept in its file: what an update needs beside the model.
 
-use crate::model::{Problem, Tensor};
+use crate::model::{Problem, Tensor, numbers, row_numbers};
 use argwhy_core::Dataset;
 use argwhy_core::dataset::{ConstraintArrays, Constraints, Names};
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Ix1, Ix2};
@@ -56,22 +56,11 @@ pub(crate) fn read(file: &SafeTensors<'_>, names: &Names) -> Result<Option<Kept>
     let wrong = |what: String| Problem::Damaged(format!("the rows it keeps: {what}"));
     let optional = |name: &str| -> Result<Option<ArrayD<f64>>, Problem> {
         let Ok(tensor) = file.tensor(name) else { return Ok(None) };
-        let data = tensor.data();
-        let values: Vec<f64> = match tensor.dtype() {
-            Dtype::F32 => {
-                data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
-            }
-            Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-            other => return Err(wrong(format!("`{name}` has type {other:?}"))),
-        };
-        let array = ArrayD::from_shape_vec(tensor.shape(), values);
+        let array = ArrayD::from_shape_vec(tensor.shape(), numbers(&tensor)?);
         array.map(Some).map_err(|e| wrong(format!("`{name}`: {e}")))
     };
     let Ok(rows) = file.tensor(ROWS) else { return Ok(None) };
-    if rows.dtype() != Dtype::U64 || rows.shape().len() != 1 {
-        return Err(wrong(format!("`{ROWS}` is no list of rows")));
-    }
-    let rows: Vec<u64> = rows.data().as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
+    let rows = row_numbers(&rows)?;
     let matrix = |name: &str| {
         let array = optional(name)?.ok_or_else(|| wrong(format!("`{name}` is missing")))?;
         array.into_dimensionality::<Ix2>().map_err(|e| wrong(format!("`{name}`: {e}")))

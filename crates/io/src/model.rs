@@ -25,8 +25,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-pub(crate) use tensors::{Tensor, matrix};
-use tensors::{prices, row_numbers, tensors_of};
+pub(crate) use tensors::row_numbers;
+pub(crate) use tensors::{Tensor, matrix, numbers};
+use tensors::{prices, tensors_of};
 
 /// The newest format this version reads, and writes where a model needs it.
 pub const FORMAT: u64 = 4;

@@ -91,7 +91,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     check_files(&args, &options, &models)?;
     interrupt::listen();
     let way = Way::new(&args.output, outputs)?;
-    if outputs.path.is_none() && !outputs.tune {
+    if !outputs.tune {
         way.hurry();
     }
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
@@ -127,6 +127,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if let Some(path) = &outputs.path {
         let fitted =
             path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);
+        interrupt::ended();
         let traced = follow.finish();
         let end = path::tell(&fitted?, outputs.quiet, outputs.json)?;
         return traced.map(|()| end);

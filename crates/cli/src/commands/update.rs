@@ -10,7 +10,9 @@ use crate::{End, interrupt};
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Kept, RowRanges, Thinning};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::{Changes, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources};
+use argwhy::{
+    Changes, Checkpoints, Dataset, Judging, Pipeline, Predictor, StoredModel, Updated, sources,
+};
 use std::path::Path;
 
 pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
@@ -21,6 +23,8 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let judging = Judging { division: Division::Rows, holdout };
     judging.validate()?;
     interrupt::listen();
+    // An update goes on from the model that is there: what it reaches on its way needs no file.
+    interrupt::hurry(Checkpoints::new(&args.output, None), args.json);
     let mut stored = argwhy::load_model(&args.model)?;
     let in_model = stored.kept.take();
     let keep = args.keep_data || in_model.is_some();
@@ -32,6 +36,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let changes = Changes { new, drop: dropped(args.drop.as_ref(), &old)? };
     let mut follow = Follow::new(args.quiet, args.trace.as_deref())?;
     let updated = Pipeline::update(&stored, &old, &changes, &mut follow);
+    interrupt::ended();
     let traced = follow.finish();
     let Updated { mut fit, data } = updated?;
     save(&fit, &args.output, keep.then_some(&data))?;

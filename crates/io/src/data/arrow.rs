@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 
 use super::DataRequest;
 use super::format::unreadable;
@@ -58,7 +57,7 @@ impl Arrow {
     fn scan(mut file: File, origin: &Origin<'_>) -> Result<Self, DataError> {
         let length = file.metadata().map_err(|error| unreadable(origin.path, error))?.len();
         let mut found = Scanned::default();
-        if bytes_at(&mut file, (0, 6.min(length)), origin)? == MAGIC {
+        if origin.part(&mut file, (0, 6.min(length)))? == MAGIC {
             for at in found.read_footer(&mut file, length, origin)? {
                 let Some(place) = message(&mut file, at, length, origin)? else { continue };
                 found.read_message(&mut file, (at, place), length, origin)?;
@@ -119,12 +118,12 @@ impl Scanned {
         const TAIL: u64 = 10;
         let cut = || origin.corrupt("it does not end as an Arrow file: it may be cut short");
         let at = length.checked_sub(TAIL).filter(|at| *at >= FIRST).ok_or_else(cut)?;
-        let tail = bytes_at(file, (at, TAIL), origin)?;
+        let tail = origin.part(file, (at, TAIL))?;
         let (size, magic) = tail.split_first_chunk::<4>().ok_or_else(cut)?;
         let size = u64::from(u32::from_le_bytes(*size));
         let start = at.checked_sub(size).filter(|_| magic == MAGIC && size <= LARGEST);
         let start = start.ok_or_else(cut)?;
-        let bytes = bytes_at(file, (start, size), origin)?;
+        let bytes = origin.part(file, (start, size))?;
         let broken = || origin.corrupt(format!("its footer at byte {start} is broken"));
         let footer = Flat::root(&bytes).ok_or_else(broken)?;
         self.fields = Some(schema::fields(&footer.table(1).ok_or_else(broken)?, origin)?);
@@ -141,7 +140,7 @@ impl Scanned {
         length: u64,
         origin: &Origin<'_>,
     ) -> Result<u64, DataError> {
-        let bytes = bytes_at(file, (start, size), origin)?;
+        let bytes = origin.part(file, (start, size))?;
         let broken = || origin.corrupt(format!("the message at byte {at} is broken"));
         let flat = Flat::root(&bytes).ok_or_else(broken)?;
         let kind = flat.byte(1).ok_or_else(broken)?;
@@ -253,7 +252,7 @@ fn message(
     origin: &Origin<'_>,
 ) -> Result<Option<(u64, u64)>, DataError> {
     let there = length.saturating_sub(at).min(8);
-    let head = bytes_at(file, (at, there), origin)?;
+    let head = origin.part(file, (at, there))?;
     origin.meter.release(there);
     let word = |at: usize| head.get(at..at + 4).map(|b| [b[0], b[1], b[2], b[3]]);
     let (size, start) = match (word(0), word(4)) {
@@ -276,22 +275,4 @@ fn message(
 fn unsupported(origin: &Origin<'_>, detail: &str) -> DataError {
     let detail = format!("{detail}; write it again as parquet, csv or npz");
     DataError::Unsupported { path: origin.path.to_path_buf(), detail }
-}
-
-/// Exactly these bytes of the file, charged to the budget until they are released.
-fn bytes_at(
-    file: &mut File,
-    (start, count): (u64, u64),
-    origin: &Origin<'_>,
-) -> Result<Vec<u8>, DataError> {
-    origin.charge(count, "a part of an Arrow file")?;
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(start))
-        .and_then(|_| file.take(count).read_to_end(&mut bytes))
-        .map_err(|error| origin.read_failed("Arrow", error))?;
-    if bytes.len() as u64 != count {
-        let ends = format!("{count} bytes are expected at byte {start}, but the file ends there");
-        return Err(origin.corrupt(ends));
-    }
-    Ok(bytes)
 }

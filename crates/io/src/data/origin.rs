@@ -1,7 +1,8 @@
 //! Where a value being read comes from, so that every error can say so.
 
 use std::fmt::Display;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::budget::Meter;
@@ -119,6 +120,21 @@ impl Origin<'_> {
     /// Takes memory for a part of this file.
     pub fn charge(&self, bytes: u64, what: &str) -> Result<(), DataError> {
         self.meter.charge(bytes, what, self.path)
+    }
+
+    /// Exactly these bytes of the file, charged to the budget until they are released.
+    pub fn part(&self, file: &mut File, (start, count): (u64, u64)) -> Result<Vec<u8>, DataError> {
+        self.charge(count, &format!("a part of the {} file", self.format))?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(start))
+            .and_then(|_| file.take(count).read_to_end(&mut bytes))
+            .map_err(|error| self.read_failed(self.format, error))?;
+        if bytes.len() as u64 != count {
+            return Err(self.corrupt(format!(
+                "{count} bytes are expected at byte {start}, but the file ends there"
+            )));
+        }
+        Ok(bytes)
     }
 }
 

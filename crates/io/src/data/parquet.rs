@@ -7,7 +7,6 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 
 use super::DataRequest;
 use super::format::unreadable;
@@ -90,22 +89,4 @@ impl Columnar for Parquet {
         }
         Ok(())
     }
-}
-
-/// Exactly these bytes of the file, charged to the budget until they are released.
-fn bytes_at(
-    file: &mut File,
-    (start, count): (u64, u64),
-    origin: &Origin<'_>,
-) -> Result<Vec<u8>, DataError> {
-    origin.charge(count, "a part of a parquet file")?;
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(start))
-        .and_then(|_| file.take(count).read_to_end(&mut bytes))
-        .map_err(|error| origin.read_failed("parquet", error))?;
-    if bytes.len() as u64 != count {
-        let ends = format!("{count} bytes are expected at byte {start}, but the file ends there");
-        return Err(origin.corrupt(ends));
-    }
-    Ok(bytes)
 }

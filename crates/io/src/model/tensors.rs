@@ -86,15 +86,19 @@ pub(crate) fn matrix(tensor: &TensorView<'_>) -> Result<Array2<f64>, Problem> {
     let &[rows, columns] = tensor.shape() else {
         return Err(wrong(format!("an array has shape {:?}", tensor.shape())));
     };
+    Array2::from_shape_vec((rows, columns), numbers(tensor)?).map_err(|e| wrong(e.to_string()))
+}
+
+/// The numbers of an array of any shape.
+pub(crate) fn numbers(tensor: &TensorView<'_>) -> Result<Vec<f64>, Problem> {
     let data = tensor.data();
-    let values: Vec<f64> = match tensor.dtype() {
+    match tensor.dtype() {
         Dtype::F32 => {
-            data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
+            Ok(data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect())
         }
-        Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-        other => return Err(wrong(format!("an array has type {other:?}"))),
-    };
-    Array2::from_shape_vec((rows, columns), values).map_err(|e| wrong(e.to_string()))
+        Dtype::F64 => Ok(data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect()),
+        other => Err(Problem::Damaged(format!("an array has type {other:?}"))),
+    }
 }
 
 pub(super) fn prices(

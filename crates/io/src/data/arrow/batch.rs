@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::ops::Range;
 
-use super::bytes_at;
 use super::flat::Flat;
 use super::schema::Type;
 use crate::data::codec::{Codec, unpack};
@@ -80,7 +79,7 @@ impl Batch {
             origin.corrupt(format!("a buffer of the batch at byte {} {what}", self.start))
         };
         let place = inside(offset, size).ok_or_else(|| wrong("lies outside of its batch"))?;
-        let bytes = bytes_at(file, place, origin)?;
+        let bytes = origin.part(file, place)?;
         if self.codec == Codec::None || bytes.is_empty() {
             return Ok(bytes);
         }

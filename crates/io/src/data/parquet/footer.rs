@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
+use super::MAGIC;
 use super::thrift::{Answer, Bad, LIST, Reader, STRUCT};
-use super::{MAGIC, bytes_at};
 use crate::data::codec::Codec;
 use crate::data::origin::Origin;
 use crate::error::{DataError, shortened};
@@ -75,7 +75,7 @@ impl Footer {
         if length < 12 {
             return Err(origin.corrupt(format!("{length} bytes are too few")));
         }
-        let tail = bytes_at(file, (length - TAIL, TAIL), origin)?;
+        let tail = origin.part(file, (length - TAIL, TAIL))?;
         let (size, magic) = tail.split_at(4);
         if magic == b"PARE" {
             let detail = "it is encrypted; write it without encryption".to_owned();
@@ -90,7 +90,7 @@ impl Footer {
             let claim = format!("a footer of {size} bytes is claimed in a file of {length}");
             return Err(origin.corrupt(claim));
         };
-        let bytes = bytes_at(file, (start, size), origin)?;
+        let bytes = origin.part(file, (start, size))?;
         let wrong = |bad: Bad| {
             origin.corrupt(format!("its footer is broken at byte {}", start + bad.at as u64))
         };

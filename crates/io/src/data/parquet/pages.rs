@@ -4,7 +4,6 @@ use std::fs::File;
 use std::ops::Range;
 
 use super::bits::Runs;
-use super::bytes_at;
 use super::footer::{Column, Place, Shape};
 use super::plain::Values;
 use super::thrift::{Answer, Reader, STRUCT, TRUE};
@@ -110,7 +109,7 @@ impl<'a> Chunk<'a> {
                 continue;
             }
             let taken = header.packed.saturating_add(header.unpacked);
-            let packed = bytes_at(file, (start, header.packed), self.origin)?;
+            let packed = self.origin.part(file, (start, header.packed))?;
             self.origin.charge(header.unpacked, "a page of a column")?;
             let page = self.unpacked(&header, codec, packed)?;
             if header.kind == DICTIONARY {
@@ -128,7 +127,7 @@ impl<'a> Chunk<'a> {
         let mut size = HEADER;
         loop {
             let there = self.length.saturating_sub(at).min(size);
-            let bytes = bytes_at(file, (at, there), self.origin)?;
+            let bytes = self.origin.part(file, (at, there))?;
             self.origin.meter.release(there);
             let mut reader = Reader::new(&bytes);
             match header(&mut reader) {
