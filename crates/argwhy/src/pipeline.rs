@@ -431,12 +431,30 @@ fn samples(
     Ok((rows, weights))
 }
 
-/// How many samples there are, a weight being a number of repetitions: a row of weight two is two
-/// rows. Where all are below one they are shares, and the largest counts as one row.
+/// How many samples there are where rows have weights. Small whole numbers are repetitions: weights
+/// of 1, 2 and 3 are six rows. Others are shares, and the largest counts as one row. Only their
+/// ratios matter.
 pub(crate) fn counted(n_rows: usize, weights: Option<&[f64]>) -> usize {
     let Some(weights) = weights else { return n_rows };
     let largest = weights.iter().copied().fold(0.0, f64::max);
-    (weights.iter().sum::<f64>() / largest.min(1.0)).round() as usize
+    let whole = weights.iter().copied().reduce(common_divisor).filter(|unit| unit.fract() == 0.0);
+    let unit = whole.filter(|unit| largest / unit <= MOST_REPEATED).unwrap_or(largest);
+    weights.iter().map(|weight| weight / unit).sum::<f64>().round() as usize
+}
+
+/// Whole numbers up to this count repetitions; beyond, they are amounts of something.
+const MOST_REPEATED: f64 = 100.0;
+
+/// The greatest common divisor of whole numbers; of others something that is not whole.
+fn common_divisor(a: f64, b: f64) -> f64 {
+    if a.fract() != 0.0 || b.fract() != 0.0 {
+        return 0.5;
+    }
+    let (mut a, mut b) = (a, b);
+    while b > 0.0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// What a fit starts from.
@@ -509,7 +527,12 @@ mod tests {
     fn weights_count_as_repetitions_or_as_shares() {
         assert_eq!(counted(7, None), 7);
         assert_eq!(counted(3, Some(&[2.0, 3.0, 1.0])), 6);
+        assert_eq!(counted(3, Some(&[4.0, 6.0, 2.0])), 6);
         assert_eq!(counted(3, Some(&[0.25, 0.5, 0.25])), 2);
-        assert_eq!(counted(4, Some(&[1e-300; 4])), 4);
+        assert_eq!(counted(3, Some(&[1.5, 1.0, 3.0])), 2);
+        assert_eq!(counted(2, Some(&[1e6, 999_999.0])), 2);
+        for same in [1e-310, 0.3, 1.0, 7.0, 1.7e308] {
+            assert_eq!(counted(4, Some(&[same; 4])), 4, "{same:e}");
+        }
     }
 }

@@ -565,7 +565,7 @@ mod tests {
     fn a_trend_is_there_where_it_makes_sense() {
         let trend = |kernel: &str, normalize| {
             let kernel = kernel.parse().unwrap();
-            FitSettings { kernel, normalize, ..FitSettings::default() }.trend()
+            FitSettings { normalize, kernel, ..FitSettings::default() }.trend()
         };
         assert_eq!(trend("rbf", Normalization::Zscore), TrendChoice::Linear);
         assert_eq!(trend("rbf*matern52", Normalization::Zscore), TrendChoice::Linear);
