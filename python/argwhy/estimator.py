@@ -634,6 +634,15 @@ class KernelInverseOptimizer(Parametrised):
         return float(self._fitted.record["regularization"])
 
     @property
+    def provenance_(self) -> dict[str, Any]:
+        """How the model came about, as far as it knows.
+
+        ``source`` (a file's name), ``rows`` (a hash of the rows it learned from), ``command`` and
+        ``versions``.
+        """
+        return self._fitted.provenance
+
+    @property
     def decision_names_(self) -> list[str] | None:
         """What decisions are called, where ``y`` or the file said so."""
         return self._fitted.decision_names or None

@@ -106,6 +106,9 @@ pub fn fit(
     let outside = json(py, &fit.outside)?.unbind();
     let settings = fit.settings().clone();
     let cautions = cautions(&settings, constrained, &fit.outside);
+    let mut sources = fit.sources;
+    let (python, own) = (py.version_info(), &mut sources.provenance);
+    own.versions.insert("python".to_owned(), format!("{}.{}", python.major, python.minor));
     Ok(Fit {
         cautions: cautions.iter().map(|note| Worded(note).to_string()).collect(),
         history: history(py, &steps)?.unbind(),
@@ -113,7 +116,7 @@ pub fn fit(
         outside,
         verdict,
         interruption: interruption.map(|error| error.into_value(py).into_any()),
-        model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
+        model: Py::new(py, Model::new((&settings, &sources), fit.model)?)?,
     })
 }
 

@@ -14,12 +14,12 @@ use crate::judged::{self, Judged};
 use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
-use crate::{End, interrupt, pages};
+use crate::{End, interrupt, pages, provenance};
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Verdict};
+use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, Verdict};
 use going_on::Way;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,10 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let Options { settings, outputs, notes, given, .. } = &options;
     let pipeline = if limits.is_some() { Pipeline::new(settings.clone())? } else { pipeline };
     let told = [limits, names::prepared(&loaded, &request)];
-    let sources = names::with_preparation(options.sources(), &loaded);
+    let sources = DataSources {
+        provenance: provenance::of(&args.data),
+        ..names::with_preparation(options.sources(), &loaded)
+    };
     let judging = judging(&options, loaded.groups)?;
     let rows = resolve(training_rows, loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
@@ -217,13 +220,22 @@ pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(
     print_json(&WithVerdict { result, verdict: Judged::from(verdict), misfits })
 }
 
-/// Writes the model, with its rows where these are kept.
+/// Writes the model, with its rows where these are kept. Where that fails, hours of work are not
+/// lost: the model goes to the folder for temporary files, and the error says so.
 pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
-    match data {
-        Some(data) => fit.save_with_data(path, data)?,
-        None => fit.save(path)?,
-    }
-    Ok(())
+    let write = |path: &Path| match data {
+        Some(data) => fit.save_with_data(path, data),
+        None => fit.save(path),
+    };
+    write(path).map_err(|source| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = format!("{stem}-{}.argwhy", std::process::id());
+        let elsewhere = std::env::temp_dir().join(name);
+        match write(&elsewhere) {
+            Ok(()) => CliError::Elsewhere { source, path: elsewhere },
+            Err(_) => CliError::Argwhy(source),
+        }
+    })
 }
 
 /// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
@@ -267,7 +279,10 @@ fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
     let names = &fit.model.names;
     let by_column = !(names.lower.is_empty() && names.upper.is_empty());
     let constraints = sources.constraints || (fit.sources.constraints && !by_column);
-    fit.sources = DataSources { constraints, ..sources.clone() };
+    let own = fit.sources.provenance;
+    let told = sources.provenance.clone();
+    let provenance = Provenance { rows: own.rows, versions: own.versions, ..told };
+    fit.sources = DataSources { constraints, provenance, ..sources.clone() };
     fit
 }
 
