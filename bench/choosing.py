@@ -28,6 +28,7 @@ import time
 
 import numpy as np
 
+POLY2 = ["--features", "poly2", "--kernel", "rbf", "--trend", "none"]
 CANDIDATES = {
     "matern52 + linear, raw, 1e-3": ["--kernel", "matern52", "--trend", "linear", "--features", "raw", "-k", "1e-3"],
     "matern52 + linear, raw, 1e-4": ["--kernel", "matern52", "--trend", "linear", "--features", "raw", "-k", "1e-4"],
@@ -35,9 +36,10 @@ CANDIDATES = {
     "matern52 + linear, raw, no z-score, 1e-4": [
         "--kernel", "matern52", "--trend", "linear", "--features", "raw", "--normalize", "none", "-k", "1e-4"
     ],
-    "rbf, poly2, 1e-3": ["-k", "1e-3"],
-    "rbf, poly2, 1e-4": ["-k", "1e-4"],
-    "rbf + linear, raw, 1e-3": ["--trend", "linear", "--features", "raw", "-k", "1e-3"],
+    "rbf, poly2, 1e-6 (the paper's)": [*POLY2, "-k", "1e-6"],
+    "rbf, poly2, 1e-3": [*POLY2, "-k", "1e-3"],
+    "rbf, poly2, 1e-4": [*POLY2, "-k", "1e-4"],
+    "rbf + linear, raw, 1e-3": ["--kernel", "rbf", "--trend", "linear", "--features", "raw", "-k", "1e-3"],
     "laplace + linear, raw, 1e-4": ["--kernel", "laplace", "--trend", "linear", "--features", "raw", "-k", "1e-4"],
 }
 

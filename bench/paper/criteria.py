@@ -7,9 +7,9 @@ In: demonstrations, the rows to learn from, settings. Out: numbers of which less
 * `shaken`: the error where the signal is off by a tenth of its spread, which is where a policy is
   as soon as it has erred;
 * `jump`: how far the decision moves when the signal is shaken so;
-* `slow_5` to `slow_50`: the error of decisions averaged over that many rows in a row. A body adds
-  up what is done to it: noise (the expert's own, and what a model learned of it) is gone after a
-  few steps, what is off in the same direction step after step is not;
+* `slow_5` to `slow_50`: the error of decisions averaged over that many steps. A body adds up what
+  is done to it: noise (the expert's own, and what a model learned of it) is gone after a few
+  steps, what is off in the same direction step after step is not;
 * `gain`: how far the slope of the expert's decisions over the model's is from one: a model that
   decides too timidly has more;
 * `drift`: the world is learned from the demonstrations as well (what follows a signal and a

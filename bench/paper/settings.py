@@ -54,7 +54,7 @@ def n_features(features, signal_dim):
     return (signal_dim + 1) * (signal_dim + 2) // 2 if features == "poly2" else signal_dim
 
 
-# What `argwhy fit` does unasked: the settings with which a million rows were timed (bench/gpu.py).
+# The paper's model, with which a million rows were timed (bench/gpu.py).
 DOCUMENTED = {
     "features": "poly2", "kernel": "rbf", "width": 1.0, "trend": "none", "regularization": 1e-6,
 }

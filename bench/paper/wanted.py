@@ -281,7 +281,7 @@ class Wanted:
             yield from self.of_halves(task).values()
 
     def million(self):
-        """A million rows of hopper's two policies, as `argwhy fit` learns unasked."""
+        """A million rows of hopper's two policies, the paper's model."""
         for task in self.of(["hopper-medium-expert"]):
             rows = 1_000_000 // self.shrink
             yield self.score(task, "argwhy", 0, rows, settings=settings.DOCUMENTED)

@@ -44,7 +44,7 @@ class KernelInverseOptimizer(Parametrised):
     Parameters
     ----------
     regularization:
-        k, the weight of simplicity.
+        k, the weight of simplicity; "auto" is 0.3/(number of samples).
     features, normalize, clip:
         Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling
         ("zscore" or "none"), and where they are cut.
@@ -59,7 +59,8 @@ class KernelInverseOptimizer(Parametrised):
     length_scales:
         What each feature is divided by before the kernel sees it, one number a feature.
     trend:
-        A law beside the kernel that holds where there is no data: "none", "constant" or "linear".
+        A law beside the kernel that holds where there is no data: "none", "constant", "linear", or
+        "auto", which is linear beside kernels of distances and none beside others.
     intercept, primal:
         For the linear kernel: with an intercept; solving for the weights of the features
         (:attr:`weights_`).
@@ -118,7 +119,7 @@ class KernelInverseOptimizer(Parametrised):
     def __init__(
         self,
         *,
-        regularization: float = _DEFAULT["regularization"],
+        regularization: str | float = _DEFAULT["regularization"],
         features: str = _DEFAULT["features"],
         normalize: str = _DEFAULT["normalize"],
         clip: float = _DEFAULT["clip"],
@@ -626,6 +627,11 @@ class KernelInverseOptimizer(Parametrised):
     def certificate_(self) -> Certificate:
         """Two values that enclose the optimum."""
         return Certificate(**self._fitted.record["certificate"])
+
+    @property
+    def regularization_(self) -> float:
+        """k: what ``regularization="auto"`` came to, or what was given."""
+        return float(self._fitted.record["regularization"])
 
     @property
     def decision_names_(self) -> list[str] | None:

@@ -15,6 +15,7 @@ use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages};
+use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
@@ -294,12 +295,17 @@ pub fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
             record.seconds,
         ),
     );
-    if let Some(bound) = fit.model.prediction_bound() {
+    if let Some(PredictionBound { distance, everywhere }) = fit.model.prediction_bound() {
+        let which = if everywhere {
+            "every decision, seen or not, is"
+        } else {
+            "decisions in situations it learned from are"
+        };
         say(
             quiet,
             format_args!(
-                "solver error: every decision, seen or not, is within {bound:.1e} of what the \
-                 exact minimiser would decide (not a distance from the expert)"
+                "solver error: {which} within {distance:.1e} of what the exact minimiser would \
+                 decide (not a distance from the expert)"
             ),
         );
     }
