@@ -17,7 +17,6 @@ use pyo3::types::PyTuple;
 use rayon::ThreadPool;
 use std::fmt;
 use std::ops::Range;
-use std::time::Instant;
 
 /// An object with `open`, `product`, `rows`, `columns` and `close`: `argwhy.ray.Cluster`, or one of
 /// a user's own.
@@ -305,14 +304,16 @@ pub fn add_part(
 /// Samples that the cost of a pair is measured on.
 const MEASURED: usize = 2400;
 
-/// What one core of this machine needs for a pair of samples in a product, in seconds.
+/// Multiplies `times` times on one thread, for whoever looks at the clock; pairs of samples that a
+/// product has.
 #[pyfunction]
-pub fn pair_seconds(
+pub fn multiply_pairs(
     py: Python<'_>,
     n_features: usize,
     n_vectors: usize,
     exact: bool,
-) -> PyResult<f64> {
+    times: usize,
+) -> PyResult<usize> {
     let wave = |i: usize, j: usize| ((i * 7 + j * 13) as f64 * 0.618).sin();
     let features = Array2::from_shape_fn((MEASURED, n_features), |(i, j)| wave(i, j));
     let v = Array2::from_shape_fn((n_vectors, MEASURED), |(i, j)| wave(i, j));
@@ -324,15 +325,10 @@ pub fn pair_seconds(
             HostOperator::new(features.view(), kernel, precision, kind).map_err(exception)?;
         let operator = if exact { operator.exact_host() } else { &operator };
         let mut out = Array2::zeros(v.dim());
-        let mut least = f64::INFINITY;
-        // The quickest of some: whatever else runs here is not the product's cost.
-        for _ in 0..5 {
-            let start = Instant::now();
+        for _ in 0..times {
             pool.install(|| operator.apply(v.view(), out.view_mut())).map_err(exception)?;
-            least = least.min(start.elapsed().as_secs_f64());
         }
         let blocks = MEASURED.div_ceil(HostOperator::COLUMNS);
-        let tiles = blocks * (blocks + 1) / 2;
-        Ok(least / (tiles * HostOperator::COLUMNS.pow(2)) as f64)
+        Ok(blocks * (blocks + 1) / 2 * HostOperator::COLUMNS.pow(2))
     })
 }

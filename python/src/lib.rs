@@ -29,7 +29,7 @@ mod _argwhy {
     #[pymodule_export]
     use crate::choosing::{judge, tune};
     #[pymodule_export]
-    use crate::cluster::{Shard, add_part, cluster_layout, pair_seconds};
+    use crate::cluster::{Shard, add_part, cluster_layout, multiply_pairs};
     #[pymodule_export]
     use crate::data::{describe, load};
     #[pymodule_export]

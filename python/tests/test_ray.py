@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -178,6 +179,26 @@ def test_a_worker_that_hangs_is_replaced(address):
         assert stopped[0] not in cluster.pids()
 
 
+def test_a_worker_that_joins_is_used(address, pair):
+    X, y = rows(900)
+    whole = KernelInverseOptimizer(**SETTINGS, backend=pair).fit(X, y)
+    free = int(ray.available_resources()["CPU"])
+    with Cluster(workers=1, cpus=free - 1) as other, Cluster(workers=2, cpus=1) as cluster:
+        other.connect()
+        while ray.available_resources().get("CPU", 0) > 1:
+            time.sleep(0.05)
+        same(whole, KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y))
+        assert cluster.status()["alive"] == 1
+        other.shutdown()
+        for _ in range(100):
+            same(whole, KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y))
+            if min(cluster.status()["shares"]) > 0:
+                break
+            time.sleep(0.1)
+        assert cluster.status()["alive"] == 2
+        assert min(cluster.status()["shares"]) > 0
+
+
 def test_workers_read_files_themselves(address, tmp_path):
     X, y = rows(900)
     np.savez(tmp_path / "d.npz", signals=X, decisions=y)
@@ -187,9 +208,8 @@ def test_workers_read_files_themselves(address, tmp_path):
     here = KernelInverseOptimizer(**SETTINGS).fit(X[100:], y[100:], rows="0:500")
     files = {
         "d.npz": {"rows": "100:900"},
-        "d.csv": {"signals": "a:d", "decisions": ["u", "v"], "rows": slice(100, 900)},
+        "d.csv": {"signals": "a:d", "decisions": "u,v", "rows": slice(100, 900)},
     }
-    files["d.csv"]["decisions"] = "u,v"
     for name, reading in files.items():
         with Cluster(workers=2, cpus=1, data=tmp_path / name, reading=reading) as cluster:
             est = KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X[100:], y[100:], rows="0:500")
@@ -220,8 +240,10 @@ def test_a_cluster_outlives_a_fit_that_failed(pair, tmp_path):
     X, y = rows(600)
     with pytest.raises(ClusterError, match="up to 256 are sent"):
         pair.open("{}", np.arange(3, dtype=np.uint64), np.lib.stride_tricks.as_strided(np.zeros(1), (1 << 20, 64), (0, 0)))
-    with pytest.raises(BackendError, match="worker . on .*: ValueError: job"):
-        pair.product(pair.open("{}", np.arange(3, dtype=np.uint64), np.zeros((3, 1))), False, np.zeros((1, 3)))
+    matrix = pair.open("{}", np.arange(3, dtype=np.uint64), np.zeros((3, 1)))
+    with pytest.raises(ClusterError, match="worker . on .*: ValueError: job"):
+        pair.product(matrix, False, np.zeros((1, 3)))
+    pair.close(matrix)
     same(KernelInverseOptimizer(**SETTINGS).fit(X, y), KernelInverseOptimizer(**SETTINGS, backend=pair).fit(X, y))
 
 
@@ -266,7 +288,7 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     X, y = rows(700)
     np.savez(tmp_path / "d.npz", observations=X, actions=y, w=np.arange(700) % 4)
     monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
-    common = [tmp_path / "d.npz", "--rows", "50:650", "--bounds=-1,1", "--weights", "w", "--operator", "tiled", "--json"]
+    common = [tmp_path / "d.npz", "--rows", "50:650", "--bounds=-1,1", "--weights=w", "--operator", "tiled", "--json"]
     answers = {}
     for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
         model = tmp_path / f"{name}.argwhy"
@@ -305,7 +327,7 @@ def test_a_cluster_is_a_parameter_like_others():
     assert repr(pickle.loads(pickle.dumps(with_data))) == repr(with_data)
     est = KernelInverseOptimizer(backend=with_data)
     assert est.get_params()["backend"] is with_data
-    for wrong in ({"workers": 0}, {"cpus": 0}, {"timeout": 0.0}, {"reading": {}}):
+    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 1}, {"timeout": 0.0}, {"reading": {}}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Cluster(**wrong)
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 struct Workers {
     signals: Array2<f64>,
-    n_workers: usize,
+    count: usize,
     open: Mutex<Vec<Opened>>,
 }
 
@@ -30,8 +30,8 @@ impl std::fmt::Debug for Held {
 }
 
 impl Workers {
-    fn new(signals: &Array2<f64>, n_workers: usize) -> Arc<Self> {
-        Arc::new(Self { signals: signals.clone(), n_workers, open: Mutex::default() })
+    fn new(signals: &Array2<f64>, count: usize) -> Arc<Self> {
+        Arc::new(Self { signals: signals.clone(), count, open: Mutex::default() })
     }
 
     fn n_open(&self) -> usize {
@@ -41,7 +41,7 @@ impl Workers {
     fn with<T>(&self, matrix: u64, call: usize, work: impl FnOnce(&Shard) -> T) -> T {
         let open = self.open.lock().unwrap();
         let shards = open[matrix as usize].0.as_ref().unwrap();
-        work(&shards[call % self.n_workers].0)
+        work(&shards[call % self.count].0)
     }
 }
 
@@ -51,7 +51,7 @@ impl Machines for Workers {
     }
 
     fn n_cores(&self) -> usize {
-        self.n_workers
+        self.count
     }
 
     fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
@@ -59,7 +59,7 @@ impl Machines for Workers {
         let job = serde_json::to_string(opening.job).unwrap();
         let job: Job = serde_json::from_str(&job).unwrap();
         let shard = || Shard::from_signals(&job, self.signals.view(), opening.rows).map(Held);
-        let shards: Result<Vec<Held>, Error> = (0..self.n_workers).map(|_| shard()).collect();
+        let shards: Result<Vec<Held>, Error> = (0..self.count).map(|_| shard()).collect();
         let mut open = self.open.lock().unwrap();
         open.push(Opened(Some(shards.map_err(|error| error.to_string())?)));
         Ok(open.len() as u64 - 1)

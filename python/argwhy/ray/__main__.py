@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import struct
 import sys
@@ -20,7 +21,7 @@ from .. import _argwhy
 from ..errors import MissingExtraError
 from .cluster import Cluster
 
-KINDS = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
+KINDS: dict[str, np.dtype[Any]] = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
 NAMES = {dtype: name for name, dtype in KINDS.items()}
 
 
@@ -33,8 +34,9 @@ def receive(source: BinaryIO) -> tuple[dict[str, Any], list[Any]] | None:
     arrays: list[Any] = []
     for described in head["arrays"]:
         dtype, shape = KINDS[described["kind"]], described["shape"]
-        data = bytearray(int(np.prod(shape)) * dtype.itemsize)
-        if source.readinto(data) != len(data):  # type: ignore[attr-defined]
+        n_bytes = math.prod(shape) * dtype.itemsize
+        data = source.read(n_bytes)
+        if len(data) < n_bytes:
             return None
         arrays.append(np.frombuffer(data, dtype).reshape(shape))
     return head["message"], arrays
@@ -46,7 +48,7 @@ def send(target: BinaryIO, message: dict[str, Any], *arrays: Any) -> None:
     head = json.dumps({"message": message, "arrays": described}).encode()
     target.write(struct.pack("<I", len(head)) + head)
     for array in arrays:
-        target.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+        target.write(np.ascontiguousarray(array).data.cast("B"))
     target.flush()
 
 

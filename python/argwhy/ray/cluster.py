@@ -46,8 +46,8 @@ class Cluster:
         Actors, one a node as long as there are nodes; as many as there are nodes if not given. More
         than fit are used as soon as nodes join.
     cpus, gpus:
-        What each of them asks for; all cores of the smallest node if not given. Workers compute on
-        their cores: a GPU is only reserved.
+        What each of them asks for; all cores of the smallest node if not given. GPUs are not used
+        yet: anything but zero is refused.
     data, reading:
         The file or folder that workers read the signals from, the one that the driver's came from,
         and how: keywords of :func:`argwhy.datasets.read`. Without, features are sent to them, up to
@@ -75,6 +75,8 @@ class Cluster:
         for name, value, least in (("workers", workers, 1), ("cpus", cpus, 1), ("gpus", gpus, 0)):
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; expected {least} or more")
+        if gpus:
+            raise ValueError(f"gpus is {gpus}; workers compute on their cores so far, so expected 0")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above zero")
         if reading is not None and data is None:

@@ -122,7 +122,7 @@ class Pool:
                 for ref in ready:
                     slot = next(slot for slot in self.slots if ref in slot.running)
                     call, answer = self._answer(slot, ref)
-                    if call is not None and call.number is not None and call.run == self._run:
+                    if call is not None and call.run == self._run and call.number is not None:
                         take(call.number, answer)
                         left -= 1
                 if any(slot.opened.get(matrix) for slot in self.slots):
@@ -138,7 +138,7 @@ class Pool:
             if ready is None:
                 slot.opened[matrix] = False
                 ref = slot.actor.open.remote(matrix, *self.matrices[matrix])
-                slot.running[ref] = Call(None, matrix, time.monotonic())
+                slot.running[ref] = Call(None, matrix, time.monotonic(), self._run)
             # Towards the end nobody keeps work that another is free for.
             ahead = AHEAD if len(self._waiting) > len(self.slots) else 1
             while ready and self._waiting and len(slot.running) < ahead:
@@ -156,6 +156,8 @@ class Pool:
             call = slot.running.pop(ref)
             if call.number is None and call.matrix is not None:
                 slot.opened.pop(call.matrix, None)
+            if call.matrix is not None and call.matrix not in self.matrices:
+                return None, None  # of a fit that has ended
             raise ClusterError(f"{slot.name}: {_cause(error)}") from error
         except errors.RayError as error:
             self._lose(slot, _short(error))
@@ -165,8 +167,10 @@ class Pool:
         if call.number is not None:
             slot.failures = 0
             slot.done += 1
-        elif call.matrix is not None:
+        elif call.matrix in self.matrices:
             slot.opened[call.matrix] = True
+        elif call.matrix is not None:
+            slot.actor.close.remote(call.matrix)
         else:
             self._greet(slot, answer)
         return call, answer

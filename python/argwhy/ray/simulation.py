@@ -7,6 +7,7 @@ of its own. What a pair of samples costs is measured here or given; the network 
 from __future__ import annotations
 
 import heapq
+import time
 from dataclasses import dataclass
 
 from .. import _argwhy
@@ -89,12 +90,11 @@ def simulate(
     >>> 1.8 < few.product_seconds / many.product_seconds < 2
     True
     """
-    single = _argwhy.pair_seconds(n_features, decision_dim, False) if pair_seconds is None else pair_seconds
-    double = _argwhy.pair_seconds(n_features, decision_dim, True) if exact_pair_seconds is None else exact_pair_seconds
-    network = {"bandwidth": bandwidth, "latency": latency, "add_seconds": add_seconds}
-    size = (n_samples, decision_dim, workers)
-    product, travelled = _product(*size, single / cores, **network)
-    exact, _ = _product(*size, double / cores, **network)
+    single = _measured(n_features, decision_dim, False) if pair_seconds is None else pair_seconds
+    double = _measured(n_features, decision_dim, True) if exact_pair_seconds is None else exact_pair_seconds
+    network = (bandwidth, latency, add_seconds)
+    product, travelled = _product((n_samples, decision_dim, workers), single / cores, network)
+    exact, _ = _product((n_samples, decision_dim, workers), double / cores, network)
     pairs = n_samples * (n_samples + 1) / 2
     ideal = pairs / (workers * cores)
     # Panels: N·rank values in single precision; B and its Gram matrices: 2 N·rank² and more for
@@ -119,17 +119,23 @@ def simulate(
     )
 
 
+def _measured(n_features: int, n_vectors: int, exact: bool) -> float:
+    """What a pair costs: processor time, which others on this machine change little."""
+    spent: dict[int, float] = {}
+    pairs = 1
+    for times in (1, 4):
+        began = time.process_time()
+        pairs = _argwhy.multiply_pairs(n_features, n_vectors, exact, times)
+        spent[times] = time.process_time() - began
+    return max(spent[4] - spent[1], 1e-6) / (3 * pairs)
+
+
 def _product(
-    n_samples: int,
-    n_vectors: int,
-    workers: int,
-    pair_seconds: float,
-    *,
-    bandwidth: float,
-    latency: float,
-    add_seconds: float,
+    size: tuple[int, int, int], pair_seconds: float, network: tuple[float, float, float]
 ) -> tuple[float, int]:
     """Seconds and bytes of one product: parts from a queue, one link back, sums in order."""
+    n_samples, n_vectors, workers = size
+    bandwidth, latency, add_seconds = network
     n_parts, together = _argwhy.cluster_layout(n_samples)
     vectors = 8 * n_vectors * n_samples
     tiles = (blocks := -(-n_samples // together)) * (blocks + 1) / 2
