@@ -15,7 +15,7 @@ use crate::settings::{
     DeviceChoice, FitSettings, MemorySize, Regularization, SolverKind, ThetaChoice,
 };
 use crate::sources::{DataSources, Provenance, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
+use argwhy_core::backend::{Backend, Host, Origin, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::familiarity;
 use argwhy_core::features::FeatureMap;
@@ -340,7 +340,8 @@ impl Pipeline {
             accuracy: accuracy_for(smallest, settings.tol),
             ..chosen.storage(settings.solver)
         };
-        let operator = backend.operator(values.view(), &kernel, storage)?;
+        let origin = Origin { map: &features, rows: &rows };
+        let operator = backend.operator_from(origin, values.view(), &kernel, storage)?;
         let operator = operator.as_ref();
         drop(values);
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;

@@ -2,6 +2,7 @@
 
 mod going_on;
 mod path;
+mod ray;
 mod tune;
 
 use super::names::{self, check_columns};
@@ -98,12 +99,14 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let pipeline = Pipeline::new(settings.clone())?;
+    let backend = ray::backend(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, backend.as_ref())?;
     let training_rows = config::training_rows(source);
     let loaded = pipeline.load(&args.data, &request, training_rows)?;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let pipeline = if limits.is_some() { Pipeline::new(settings.clone())? } else { pipeline };
+    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
+    let pipeline = limited.transpose()?.unwrap_or(pipeline);
     let told = [limits, names::prepared(&loaded, &request)];
     let sources = DataSources {
         provenance: provenance::of(&args.data),
@@ -138,7 +141,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        Pipeline::new(chosen)?
+        ray::pipeline(&chosen, backend.as_ref())?
     } else {
         pipeline
     };
