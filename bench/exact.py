@@ -63,6 +63,8 @@ def kernel_value(kernel, a, b):
         return kernel_value(kernel["kernel"], a, b)
     if kind == "linear":
         return dot(a, b)
+    if kind == "constant":
+        return ONE
     gamma = arb(kernel["gamma"])
     if kind == "polynomial":
         return (gamma * dot(a, b) + arb(kernel["offset"])) ** int(kernel["degree"])

@@ -51,7 +51,8 @@ def by_argwhy(binary, data, k, n, dim):
     """Coefficients, and what the second of two fits says of itself."""
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder, "model.argwhy")
-        command = [binary, "fit", data, "-o", model, "-k", str(k), "--device", "cuda",
+        command = [binary, "fit", data, "-o", model, "-k", str(k), "--features", "poly2", "--kernel", "rbf",
+                   "--trend", "none", "--device", "cuda",
                    "--memory", "16GiB", "--json", "--quiet"]
         for _ in range(2):
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)

@@ -110,7 +110,7 @@ class Plan:
         return self.fit_rows(data.path, data.rows(n_samples), data.k, self.work / "halves.argwhy", *options)
 
     def fit_rows(self, data, rows, k, model, *options):
-        command = [self.argwhy, "fit", data, "--rows", rows, "--features", "poly2", "--kernel", "rbf"]
+        command = [self.argwhy, "fit", data, "--rows", rows, "--features", "poly2", "--kernel", "rbf", "--trend", "none"]
         command += [f"--bounds=-{self.limit:g},{self.limit:g}", "-k", f"{k:g}", *options]
         return self.runner.run([*command, "-o", model, "--json"], accept=(0, 1))
 

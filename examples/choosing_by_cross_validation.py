@@ -31,7 +31,7 @@ print(f"{ROWS} decisions to learn from, {len(new_signals)} to judge by")
 # %%
 stretches = np.arange(ROWS) // 50
 search = GridSearchCV(
-    KernelInverseOptimizer(lower=flights.lower, upper=flights.upper, threads=1),
+    KernelInverseOptimizer(features="poly2", lower=flights.lower, upper=flights.upper, threads=1),
     {
         "regularization": [1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
         "kernel": ["rbf", "laplace", "matern52", "linear"],

@@ -40,7 +40,7 @@ print(f"{len(signals)} decisions about {decisions.shape[1]} motors, each after s
 # else is argwhy's default.
 
 # %%
-pilot = KernelInverseOptimizer(regularization=1e-6, bounds=(-1, 1), verbose=1)
+pilot = KernelInverseOptimizer.from_preset("hopper-expert", verbose=1)
 pilot.fit(signals, decisions)
 
 # %% [markdown] The certificate: two numbers that enclose the optimum. Nothing else that could be

@@ -7,6 +7,11 @@ In: demonstrations, the rows to learn from, settings. Out: numbers of which less
 * `shaken`: the error where the signal is off by a tenth of its spread, which is where a policy is
   as soon as it has erred;
 * `jump`: how far the decision moves when the signal is shaken so;
+* `slow_5` to `slow_50`: the error of decisions averaged over that many steps. A body adds up what
+  is done to it: noise (the expert's own, and what a model learned of it) is gone after a few
+  steps, what is off in the same direction step after step is not;
+* `gain`: how far the slope of the expert's decisions over the model's is from one: a model that
+  decides too timidly has more;
 * `drift`: the world is learned from the demonstrations as well (what follows a signal and a
   decision), the policy acts in that for 25 steps from states kept aside, and this is how far it is
   from the expert's path by then, in spreads of the signals, at most 3;
@@ -18,6 +23,7 @@ import data
 import numpy as np
 from argwhy import KernelInverseOptimizer
 
+import ideas
 import settings as candidates
 
 SHAKE = 0.1
@@ -26,6 +32,7 @@ STRAY_HORIZON = 100
 STARTS = 64
 KNOWN_STATES = 2000
 FARTHEST = 3.0
+WINDOWS = (5, 10, 20, 50)
 # Of the learned world: enough to say what follows, and quick.
 WORLD_ROWS = 5000
 
@@ -36,7 +43,8 @@ def measure(demonstrations, mask, settings, world, options, n_folds=5):
     spread = signals[mask].std(axis=0)
     draw = np.random.default_rng(0)
     found = {"error": [], "regret": [], "shaken": [], "jump": []}
-    drift = None
+    found |= {f"slow_{length}": [] for length in WINDOWS}
+    drift, pairs = None, []
     for fold in data.folds(demonstrations.episodes, mask, n_folds):
         policy = fit(signals, decisions, mask & ~fold, settings, {**options, "tol": 1e-4})
         s, u = signals[fold].astype(float), decisions[fold].astype(float)
@@ -47,14 +55,40 @@ def measure(demonstrations, mask, settings, world, options, n_folds=5):
         found["regret"].append(squared(u - desired) - squared(desired - decided))
         found["shaken"].append(squared(shaken - u))
         found["jump"].append(squared(shaken - decided))
+        for length in WINDOWS:
+            means = window_means(decided - u, demonstrations.episodes[fold], length)
+            found[f"slow_{length}"].append(squared(means))
+        pairs.append((decided, u))
         if drift is None:
             drift = drifted(policy, world, demonstrations, fold, spread)
             drift |= strayed(policy, world, demonstrations, mask, spread)
-    out = {name: float(np.mean(np.concatenate(parts))) for name, parts in found.items()}
-    for name in ("error", "shaken", "jump"):
-        out[name] = out[name] ** 0.5
-    of_folds = [float(np.mean(part)) ** 0.5 for part in found["error"]]
-    return {**out, **drift, "folds": of_folds}
+    together = {name: np.concatenate(parts) for name, parts in found.items()}
+    # No episode may be as long as a window is.
+    out = {name: root(parts) if len(parts) else None for name, parts in together.items()}
+    out["regret"] = float(np.mean(together["regret"]))
+    out["gain"] = abs(np.log(slope(pairs)))
+    return {**out, **drift, "folds": [root(part) for part in found["error"]]}
+
+
+def window_means(errors, episodes, length):
+    """Means over stretches of so many rows, none across the end of an episode."""
+    means = []
+    for episode in np.unique(episodes):
+        own = errors[episodes == episode]
+        whole = len(own) // length * length
+        means.append(own[:whole].reshape(-1, length, own.shape[1]).mean(axis=1))
+    return np.concatenate(means)
+
+
+def slope(pairs):
+    """Of the expert's decisions over the model's, all folds and dimensions together."""
+    decided, expert = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    decided, expert = decided - decided.mean(axis=0), expert - expert.mean(axis=0)
+    return max(float((decided * expert).sum() / (decided**2).sum()), 1e-3)
+
+
+def root(squares):
+    return float(np.mean(squares)) ** 0.5
 
 
 def squared(difference):
@@ -63,6 +97,11 @@ def squared(difference):
 
 
 def fit(signals, decisions, mask, settings, options):
+    """What settings learn from those rows, ideas included."""
+    return ideas.fit(signals, decisions, mask, settings, options, one_kernel)
+
+
+def one_kernel(signals, decisions, mask, settings, options):
     """An estimator on those rows, features scaled by all rows as the paper has it."""
     given = {**options, **candidates.parameters(settings, signals.shape[1])}
     preset = given.pop("preset", None)

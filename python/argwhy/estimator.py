@@ -38,13 +38,13 @@ class KernelInverseOptimizer(Parametrised):
     minimises it over the allowed decisions.
 
     Parameters have the names, meanings and defaults of the command's options and config file
-    (``argwhy fit --help``), except for the last five; None is a setting that is not mentioned.
+    (``argwhy fit --help``), except for the last six; None is a setting that is not mentioned.
     Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
 
     Parameters
     ----------
     regularization:
-        k, the weight of simplicity.
+        k, the weight of simplicity; "auto" is 0.3/(number of samples).
     features, normalize, clip:
         Functions of the signal ("poly2": all monomials up to degree two, or "raw"), their scaling
         ("zscore" or "none"), and where they are cut.
@@ -59,7 +59,8 @@ class KernelInverseOptimizer(Parametrised):
     length_scales:
         What each feature is divided by before the kernel sees it, one number a feature.
     trend:
-        A law beside the kernel that holds where there is no data: "none", "constant" or "linear".
+        A law beside the kernel that holds where there is no data: "none", "constant", "linear", or
+        "auto", which is linear beside kernels of distances and none beside others.
     intercept, primal:
         For the linear kernel: with an intercept; solving for the weights of the features
         (:attr:`weights_`).
@@ -97,6 +98,10 @@ class KernelInverseOptimizer(Parametrised):
     checkpoint, checkpoint_every:
         A file that :meth:`fit` keeps what it reaches in, at the first step after each so many
         seconds, for ``fit(..., resume=file)``; none if not given.
+    backend:
+        Where products with the kernel matrix are computed instead of on ``device``: an
+        :class:`argwhy.ray.Cluster`, or an object with its methods ``connect``, ``open``,
+        ``product``, ``rows``, ``columns`` and ``close``.
     verbose:
         1 reports the plan and every step on ``sys.stderr``.
     callback:
@@ -118,7 +123,7 @@ class KernelInverseOptimizer(Parametrised):
     def __init__(
         self,
         *,
-        regularization: float = _DEFAULT["regularization"],
+        regularization: str | float = _DEFAULT["regularization"],
         features: str = _DEFAULT["features"],
         normalize: str = _DEFAULT["normalize"],
         clip: float = _DEFAULT["clip"],
@@ -154,6 +159,7 @@ class KernelInverseOptimizer(Parametrised):
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        backend: Any = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
@@ -193,6 +199,7 @@ class KernelInverseOptimizer(Parametrised):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.backend = backend
         self.verbose = verbose
         self.callback = callback
 
@@ -334,7 +341,7 @@ class KernelInverseOptimizer(Parametrised):
         weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback is a {type(self.callback).__name__}; expected a function of an Iteration")
-        progress = Progress() if self.verbose else None
+        progress = Progress(getattr(self.backend, "progress", None)) if self.verbose else None
         follow = Follow(progress, self.callback) if progress or self.callback else None
         fit = _argwhy.fit(
             signals,
@@ -355,6 +362,7 @@ class KernelInverseOptimizer(Parametrised):
             same_features=same_features,
             checkpoint=None if self.checkpoint is None else (os.fspath(self.checkpoint), float(self.checkpoint_every)),
             resume=None if resume is None else os.fspath(resume),
+            backend=self.backend,
         )
         self._flat = flat
         self._learned(fit.model)
@@ -626,6 +634,11 @@ class KernelInverseOptimizer(Parametrised):
     def certificate_(self) -> Certificate:
         """Two values that enclose the optimum."""
         return Certificate(**self._fitted.record["certificate"])
+
+    @property
+    def regularization_(self) -> float:
+        """k: what ``regularization="auto"`` came to, or what was given."""
+        return float(self._fitted.record["regularization"])
 
     @property
     def provenance_(self) -> dict[str, Any]:

@@ -94,8 +94,8 @@ pub fn tune<'py>(
     Pipeline::new(base.clone()).map_err(exception)?;
     let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
     let space = match grid {
-        Some(grid) => Space::grid(&given, &table(grid)?),
-        None => Space::usual(&given, data.signals().ncols()),
+        Some(grid) => Space::grid(&given, &table(grid)?, data.n_samples()),
+        None => Space::usual(&given, data.signals().dim()),
     };
     let space = space.map_err(exception)?;
     let budget = match budget.map(Duration::try_from_secs_f64) {

@@ -41,7 +41,7 @@ def test_progress_fits_where_it_is_shown(terminal, task, monkeypatch):
     monkeypatch.setattr("argwhy._progress.EVERY", 0.0)
     est = KernelInverseOptimizer(verbose=1).fit(*task)
     text = screen.getvalue()
-    assert text.startswith("fitting 200 samples, 10 features, 2 decision dimensions")
+    assert text.startswith("fitting 200 samples, 3 features, 2 decision dimensions")
     assert "no limits given, so decisions are unbounded" in text
     assert text.rstrip().split("\n")[-1].split("\r")[-1].startswith("solved: objective ")
     assert ("\r" in text) == terminal

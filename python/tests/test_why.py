@@ -17,7 +17,7 @@ def fitted():
     draw = np.random.default_rng(1)
     X = pd.DataFrame(draw.uniform(-1, 1, (200, 3)), columns=["price", "load", "idle"])
     y = pd.DataFrame({"power": np.clip(2 * X["load"] - 3 * X["price"], -4, 4)})
-    return KernelInverseOptimizer(features="raw", bounds=(-4, 4)).fit(X, y), X, y
+    return KernelInverseOptimizer(kernel="rbf", bounds=(-4, 4), regularization=1e-6).fit(X, y), X, y
 
 
 def test_effects_are_the_commands(fitted, tmp_path, command):

@@ -57,7 +57,7 @@ def bad_fits(task):
     yield {"solver": "sso", "block": 1000}
     yield {"solver": "sso", "warm_up": 1000}
     yield {"solver": "sso", "warm_up": 2, "init": "zero"}
-    yield {"operator": "compact"}
+    yield {"operator": "compact", "regularization": 1e-8}
     yield {"length_scales": [1.0, 2.0]}
     yield {"kernel": "linear", "gamma": 1.0}
     for name in ("kernel", "tol", "memory", "block", "features", "seed", "init"):

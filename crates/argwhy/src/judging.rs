@@ -21,7 +21,7 @@ pub(crate) use scores::Tally;
 
 use crate::error::Error;
 use crate::machine::thread_pool;
-use crate::pipeline::{Fit, Pipeline, Progress};
+use crate::pipeline::{Fit, Pipeline, Progress, counted};
 use crate::settings::{FitSettings, MemorySize};
 use argwhy_core::decision_set::{Infeasible, SampleSets, admit};
 use argwhy_core::familiarity::Familiarity;
@@ -129,7 +129,12 @@ impl Pipeline {
             let aside = some_of(aside, MOST_JUDGED, seed);
             let settings = self.settings();
             let tol = settings.tol.max(LOOSE);
-            let own = FitSettings { tol, time_limit: left, ..settings.clone() };
+            // That of the model they are to judge.
+            let weights: Option<Vec<f64>> =
+                data.weights().map(|all| rows.iter().map(|&row| all[row]).collect());
+            let n_counted = counted(rows.len(), weights.as_deref());
+            let regularization = settings.regularization.value(n_counted).into();
+            let own = FitSettings { tol, time_limit: left, regularization, ..settings.clone() };
             let again = self.with_settings(own)?.fit_rows(data, &ranges_of(&rest), progress)?;
             if again.outcome.status == Status::Interrupted {
                 return none("judging was interrupted");

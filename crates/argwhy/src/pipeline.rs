@@ -11,9 +11,11 @@ use crate::error::Error;
 use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
 use crate::notes;
 use crate::plan::{Plan, Sizes};
-use crate::settings::{DeviceChoice, FitSettings, MemorySize, SolverKind, ThetaChoice};
+use crate::settings::{
+    DeviceChoice, FitSettings, MemorySize, Regularization, SolverKind, ThetaChoice,
+};
 use crate::sources::{DataSources, Provenance, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
+use argwhy_core::backend::{Backend, Host, Origin, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::familiarity;
 use argwhy_core::features::FeatureMap;
@@ -26,6 +28,7 @@ use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
 use argwhy_io::{Kept, save_model_with};
 use following::Forward;
 use ndarray::{Axis, s};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -159,17 +162,20 @@ impl Pipeline {
         self.with_threads(|| {
             let start = Instant::now();
             let task = self.task(data, ranges)?;
-            if self.settings.primal {
-                self.fit_plain(data, task, start, progress)
+            let own = self.of_size(&task);
+            let fit = if own.settings.primal {
+                own.fit_plain(data, task, start, progress)?
             } else {
                 let mut fitted = None;
-                let path = [self.settings.regularization];
-                self.fit_kernel(data, task, start, progress, &path, &mut |fit| {
+                let path = [task.problem.regularization()];
+                own.fit_kernel(data, task, start, progress, &path, &mut |fit| {
                     fitted = Some(fit);
                     Ok(())
                 })?;
-                Ok(fitted.expect("a path of one regularization has one fit"))
-            }
+                fitted.expect("a path of one regularization has one fit")
+            };
+            // What was asked for; what came of it is in the model's record.
+            Ok(Fit { settings: self.settings.clone(), ..fit })
         })
     }
 
@@ -188,7 +194,8 @@ impl Pipeline {
             return Ok(());
         }
         for (at, &regularization) in path.iter().enumerate() {
-            FitSettings { regularization, ..self.settings.clone() }.validate()?;
+            FitSettings { regularization: regularization.into(), ..self.settings.clone() }
+                .validate()?;
             if path[..at].contains(&regularization) {
                 return Err(Error::Core(argwhy_core::Error::Setting {
                     name: "path",
@@ -199,7 +206,7 @@ impl Pipeline {
         }
         let mut of_one = Self::new(FitSettings {
             // What a path holds on to must do for the smallest of them.
-            regularization: path.iter().copied().fold(f64::INFINITY, f64::min),
+            regularization: path.iter().copied().fold(f64::INFINITY, f64::min).into(),
             ..self.settings.clone()
         })?;
         of_one.backend.clone_from(&self.backend);
@@ -220,6 +227,18 @@ impl Pipeline {
             let task = of_one.task(data, ranges)?;
             of_one.fit_kernel(data, task, start, progress, path, each)
         })
+    }
+
+    /// The same with what the settings leave to the number of samples.
+    fn of_size(&self, task: &Task) -> Cow<'_, Self> {
+        match self.settings.regularization {
+            Regularization::Value(_) => Cow::Borrowed(self),
+            Regularization::Auto => {
+                let mut own = self.clone();
+                own.settings.regularization = task.problem.regularization().into();
+                Cow::Owned(own)
+            }
+        }
     }
 
     pub(crate) fn with_threads<T: Send>(
@@ -254,7 +273,8 @@ impl Pipeline {
         let learns_theta = settings.theta == ThetaChoice::Learn;
         let coupled = learns_theta || matches!(sets, SampleSets::Polyhedra(_));
         let outside = admit(decisions.view_mut(), &sets, settings.infeasible, |i| rows[i])?;
-        let mut problem = Problem::new(decisions.view(), sets, settings.regularization)?;
+        let regularization = settings.regularization.value(counted(rows.len(), weights.as_deref()));
+        let mut problem = Problem::new(decisions.view(), sets, regularization)?;
         if let Some(weights) = &weights {
             problem = problem.with_weights(weights)?;
         }
@@ -320,7 +340,8 @@ impl Pipeline {
             accuracy: accuracy_for(smallest, settings.tol),
             ..chosen.storage(settings.solver)
         };
-        let operator = backend.operator(values.view(), &kernel, storage)?;
+        let origin = Origin { map: &features, rows: &rows };
+        let operator = backend.operator_from(origin, values.view(), &kernel, storage)?;
         let operator = operator.as_ref();
         drop(values);
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
@@ -342,8 +363,8 @@ impl Pipeline {
             let mut model = Model::from_outcome(problem, &outcome, parts);
             model.record.peak_memory_bytes = peak_memory_bytes();
             model.seen = Some(seen.clone());
-            let settings =
-                FitSettings { regularization: problem.regularization(), ..settings.clone() };
+            let regularization = problem.regularization().into();
+            let settings = FitSettings { regularization, ..settings.clone() };
             let (rows, sources) = (rows.clone(), sources.clone());
             each(Fit { model, outcome, plan, outside, rows, sources, settings })?;
             start = Instant::now();
@@ -407,6 +428,32 @@ fn samples(
         }));
     }
     Ok((rows, weights))
+}
+
+/// How many samples there are where rows have weights. Small whole numbers are repetitions: weights
+/// of 1, 2 and 3 are six rows. Others are shares, and the largest counts as one row. Only their
+/// ratios matter.
+pub(crate) fn counted(n_rows: usize, weights: Option<&[f64]>) -> usize {
+    let Some(weights) = weights else { return n_rows };
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let whole = weights.iter().copied().reduce(common_divisor).filter(|unit| unit.fract() == 0.0);
+    let unit = whole.filter(|unit| largest / unit <= MOST_REPEATED).unwrap_or(largest);
+    weights.iter().map(|weight| weight / unit).sum::<f64>().round() as usize
+}
+
+/// Whole numbers up to this count repetitions; beyond, they are amounts of something.
+const MOST_REPEATED: f64 = 100.0;
+
+/// The greatest common divisor of whole numbers; of others something that is not whole.
+fn common_divisor(a: f64, b: f64) -> f64 {
+    if a.fract() != 0.0 || b.fract() != 0.0 {
+        return 0.5;
+    }
+    let (mut a, mut b) = (a, b);
+    while b > 0.0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// What a fit starts from.
@@ -474,5 +521,18 @@ mod tests {
         let given = Constraints::new().with_inequalities(array![[1.0]], array![9.0]).unwrap();
         let fit = pipeline.fit(&data.with_constraints(given).unwrap()).unwrap();
         assert!(fit.sources.constraints && fit.model.constrained);
+    }
+
+    #[test]
+    fn weights_count_as_repetitions_or_as_shares() {
+        assert_eq!(counted(7, None), 7);
+        assert_eq!(counted(3, Some(&[2.0, 3.0, 1.0])), 6);
+        assert_eq!(counted(3, Some(&[4.0, 6.0, 2.0])), 6);
+        assert_eq!(counted(3, Some(&[0.25, 0.5, 0.25])), 2);
+        assert_eq!(counted(3, Some(&[1.5, 1.0, 3.0])), 2);
+        assert_eq!(counted(2, Some(&[1e6, 999_999.0])), 2);
+        for same in [1e-310, 0.3, 1.0, 7.0, 1.7e308] {
+            assert_eq!(counted(4, Some(&[same; 4])), 4, "{same:e}");
+        }
     }
 }

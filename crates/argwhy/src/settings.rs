@@ -15,7 +15,7 @@ pub use kernel::{
 };
 pub use presets::Preset;
 pub use table::{LeftOut, Table, TableError, Value, merge, read_table, value_of};
-pub use values::{Block, DeviceChoice, Gamma, MemorySize, Numbers};
+pub use values::{Block, DeviceChoice, Gamma, MemorySize, Numbers, Regularization};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};
 use argwhy_core::features::{Expansion, FeatureSettings, Normalization};
@@ -67,8 +67,8 @@ pub struct FitSettings {
     pub unbounded: bool,
     /// What to do with decisions outside the limits.
     pub infeasible: Infeasible,
-    /// k: the weight of simplicity.
-    pub regularization: f64,
+    /// k: the weight of simplicity; automatic is 0.3/(number of samples).
+    pub regularization: Regularization,
     /// The algorithm.
     pub solver: SolverKind,
     /// Relative duality gap to reach.
@@ -125,7 +125,7 @@ impl Default for FitSettings {
             upper: None,
             unbounded: false,
             infeasible: Infeasible::default(),
-            regularization: 1e-6,
+            regularization: Regularization::Auto,
             solver: SolverKind::default(),
             tol: newton.tol,
             max_iterations: None,
@@ -162,8 +162,11 @@ pub enum SolverKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrendChoice {
-    /// The kernel alone.
+    /// [`Linear`](Self::Linear) beside kernels of distances, which know nothing far from all data;
+    /// nothing beside others, beside a kernel made in Rust, or where features are not z-scored.
     #[default]
+    Auto,
+    /// The kernel alone.
     None,
     /// A level: the kernel 1 is added.
     Constant,
@@ -182,7 +185,7 @@ impl TrendChoice {
             kernel: Box::new(Kernel::Linear),
         };
         let own = match self {
-            Self::None => return kernel,
+            Self::Auto | Self::None => return kernel,
             Self::Constant => vec![Kernel::Constant],
             Self::Linear => vec![Kernel::Constant, slope],
         };
@@ -250,8 +253,10 @@ impl FitSettings {
         let setting = |name, found: &dyn ToString, allowed| {
             Err(Error::Setting { name, found: found.to_string(), allowed })
         };
-        if !(self.regularization > 0.0 && self.regularization.is_finite()) {
-            return setting("regularization", &self.regularization, "a positive finite number");
+        if let Regularization::Value(value) = self.regularization
+            && !(value > 0.0 && value.is_finite())
+        {
+            return setting("regularization", &value, "auto or a positive finite number");
         }
         if !(self.clip > 0.0 && self.clip.is_finite()) {
             return setting("clip", &self.clip, "a positive finite number");
@@ -312,7 +317,8 @@ impl FitSettings {
                  offset=1) in place of linear",
             );
         }
-        if self.intercept && self.trend != TrendChoice::None {
+        let with_trend = matches!(self.trend, TrendChoice::Constant | TrendChoice::Linear);
+        if self.intercept && with_trend {
             return setting(
                 "trend",
                 "given, together with an intercept",
@@ -323,7 +329,7 @@ impl FitSettings {
         if !self.primal {
             return Ok(());
         }
-        if self.trend != TrendChoice::None {
+        if with_trend {
             return setting(
                 "trend",
                 "given, together with primal",
@@ -415,7 +421,7 @@ impl FitSettings {
             Parameters { gamma: Some(self.gamma), degree: self.degree, offset: self.offset };
         let kernel = match self.kernel.kernel(n_features, shared) {
             Kernel::Linear if self.intercept => Kernel::linear_with_intercept(),
-            kernel => self.trend.beside(kernel, n_features),
+            kernel => self.trend_beside(&kernel).beside(kernel, n_features),
         };
         match &self.length_scales {
             None => kernel,
@@ -423,6 +429,29 @@ impl FitSettings {
                 length_scales: length_scales.clone(),
                 kernel: Box::new(kernel),
             },
+        }
+    }
+
+    /// The trend there will be, where that was left to the kernel too.
+    pub fn trend(&self) -> TrendChoice {
+        if self.intercept || self.primal {
+            return self.trend;
+        }
+        let alone = Self { trend: TrendChoice::None, length_scales: None, ..self.clone() };
+        self.trend_beside(&alone.unchecked_kernel(1))
+    }
+
+    /// The trend that is meant beside a kernel.
+    fn trend_beside(&self, kernel: &Kernel) -> TrendChoice {
+        let complete = matches!(self.kernel, KernelChoice::Given(_));
+        // A slope has a scale, which is meant for features with one.
+        let scaled = self.normalize == Normalization::Zscore;
+        match self.trend {
+            TrendChoice::Auto if scaled && !complete && kernel.bound().is_some() => {
+                TrendChoice::Linear
+            }
+            TrendChoice::Auto => TrendChoice::None,
+            chosen => chosen,
         }
     }
 
@@ -464,9 +493,10 @@ impl FitSettings {
     /// The precision to iterate in. f32 where it was asked for and pays: not for kernels whose
     /// values have no bound, a trend aside, and not for a regularization close to what rounding
     /// adds to kernel values as large as theirs.
-    pub fn working_precision(&self) -> Precision {
+    pub fn working_precision(&self, n_samples: usize) -> Precision {
         let bound = self.unchecked_kernel(1).without_trend().bound();
-        let resolved = bound.is_some_and(|bound| self.regularization >= F32_RESOLVES * bound);
+        let regularization = self.regularization.value(n_samples);
+        let resolved = bound.is_some_and(|bound| regularization >= F32_RESOLVES * bound);
         if resolved { self.precision } else { Precision::F64 }
     }
 
@@ -532,19 +562,36 @@ mod tests {
     }
 
     #[test]
+    fn a_trend_is_there_where_it_makes_sense() {
+        let trend = |kernel: &str, normalize| {
+            let kernel = kernel.parse().unwrap();
+            FitSettings { normalize, kernel, ..FitSettings::default() }.trend()
+        };
+        assert_eq!(trend("rbf", Normalization::Zscore), TrendChoice::Linear);
+        assert_eq!(trend("rbf*matern52", Normalization::Zscore), TrendChoice::Linear);
+        assert_eq!(trend("rbf", Normalization::None), TrendChoice::None);
+        for kernel in ["linear", "polynomial", "rbf + 0.5*linear"] {
+            assert_eq!(trend(kernel, Normalization::Zscore), TrendChoice::None, "{kernel}");
+        }
+        let given = Kernel::Rbf { gamma: 1.0 }.into();
+        let own = FitSettings { kernel: given, ..FitSettings::default() };
+        assert_eq!(own.trend(), TrendChoice::None);
+    }
+
+    #[test]
     fn single_precision_is_for_kernels_with_a_bound_that_it_resolves() {
         let precision = |kernel: &str, regularization| {
             let kernel = kernel.parse().unwrap();
-            FitSettings { kernel, regularization, ..FitSettings::default() }.working_precision()
+            FitSettings { kernel, regularization, ..FitSettings::default() }.working_precision(1000)
         };
         for kernel in ["rbf", "matern32", "0.5*rbf + laplace", "rbf*matern52"] {
-            assert_eq!(precision(kernel, 1e-6), Precision::F32, "{kernel}");
-            assert_eq!(precision(kernel, 1e-8), Precision::F64, "{kernel}");
+            assert_eq!(precision(kernel, 1e-6.into()), Precision::F32, "{kernel}");
+            assert_eq!(precision(kernel, 1e-8.into()), Precision::F64, "{kernel}");
         }
         // A trend is no part of the matrix that is iterated with.
-        assert_eq!(precision("rbf + 0.1*linear", 1e-6), Precision::F32);
+        assert_eq!(precision("rbf + 0.1*linear", 1e-6.into()), Precision::F32);
         for kernel in ["linear", "polynomial", "rbf*linear", "rbf*polynomial", "100*rbf"] {
-            assert_eq!(precision(kernel, 1e-6), Precision::F64, "{kernel}");
+            assert_eq!(precision(kernel, 1e-6.into()), Precision::F64, "{kernel}");
         }
     }
 
@@ -555,7 +602,7 @@ mod tests {
         let kernel = |text: &str| text.parse::<KernelChoice>().unwrap();
         let plain = || FitSettings { primal: true, kernel: KernelKind::Linear.into(), ..default() };
         for (settings, name) in [
-            (FitSettings { regularization: 0.0, ..default() }, "regularization"),
+            (FitSettings { regularization: 0.0.into(), ..default() }, "regularization"),
             (FitSettings { clip: f64::NAN, ..default() }, "clip"),
             (FitSettings { threads: Some(0), ..default() }, "threads"),
             (FitSettings { threads: Some(100_000), ..default() }, "threads"),

@@ -134,7 +134,7 @@ mod tests {
             "regularization": 1e-3, "constraints": true, "matrix": null, "weights": "w"
         });
         let (settings, sources) = from_stored(&old).unwrap();
-        assert_eq!((settings.regularization, sources.constraints), (1e-3, true));
+        assert_eq!((settings.regularization, sources.constraints), (1e-3.into(), true));
         assert_eq!((sources.matrix, sources.weights.as_deref()), (None, Some("w")));
         assert!(from_stored(&serde_json::json!({"regularisation": 1})).is_err());
         assert!(from_stored(&serde_json::json!(3)).is_err());

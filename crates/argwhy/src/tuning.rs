@@ -291,6 +291,7 @@ fn learn(
         pipeline.fit_path(data, ranges, regularizations, progress, &mut each)?;
     } else {
         for &regularization in regularizations {
+            let regularization = regularization.into();
             let pipeline = Pipeline::new(FitSettings { regularization, ..loose.clone() })?;
             each(pipeline.fit_rows(data, ranges, progress)?)?;
         }

@@ -47,7 +47,9 @@ impl Pipeline {
         changes: &Changes,
         progress: &mut (dyn Progress + Send),
     ) -> Result<Updated, Error> {
-        let (settings, sources) = from_stored(&stored.settings)?;
+        let (mut settings, sources) = from_stored(&stored.settings)?;
+        // That of the model: more rows alone are no reason for another one.
+        settings.regularization = stored.model.record.regularization.into();
         let (data, start) = joined(&stored.model, old, changes)?;
         if let Some(note) = changes.new.as_ref().and_then(|new| drift(&old.data, new)) {
             progress.on_note(&note);

@@ -198,7 +198,7 @@ fn data(n: usize) -> Dataset {
 fn settings() -> FitSettings {
     FitSettings {
         bounds: Some("-0.6,0.6".parse().unwrap()),
-        regularization: 1e-4,
+        regularization: 1e-4.into(),
         threads: Some(2),
         ..FitSettings::default()
     }
@@ -278,7 +278,7 @@ fn a_lost_backend_leaves_finished_models_and_no_half_ones() {
             &mut Silent,
             &mut |fit| {
                 *saved += 1;
-                fit.save(file(fit.settings().regularization))
+                fit.save(file(fit.model.record.regularization))
             },
         )
     };
@@ -381,7 +381,7 @@ fn what_a_backend_does_not_offer_is_refused_with_its_name() {
         Pipeline::new(settings).unwrap().with_backend(Arc::new(Nothing)).fit(&data(50))
     };
     let error = fit(asked).unwrap_err().to_string();
-    assert!(error.starts_with("the small backend failed: it can't hold the rbf"), "{error}");
+    assert!(error.starts_with("the small backend failed: it can't hold the matern52"), "{error}");
     let planned = fit(settings()).unwrap().plan;
     assert_eq!(planned.kernel().unwrap().operator, OperatorKind::Tiled);
 }

@@ -137,7 +137,7 @@ fn any_regularization_has_an_answer_or_says_what_to_change() {
     for decisions in [&noisy, &clean] {
         for k in [1e-14, 1e-12, 1e-10, 1e-8, 1e-4, 1.0, 1e3, 1e6] {
             for normalize in [Normalization::Zscore, Normalization::None] {
-                let own = FitSettings { regularization: k, normalize, ..settings() };
+                let own = FitSettings { regularization: k.into(), normalize, ..settings() };
                 let case = format!("k = {k:e}, {normalize:?}, clean {}", *decisions == clean);
                 let found = fit(own.clone(), &signals, decisions).unwrap();
                 sound(&case, &found, &signals);

@@ -59,7 +59,12 @@ fn dispatch(n: usize) -> Dispatch {
     let data = Dataset::new(charging::signals(&nights), plans.clone()).unwrap();
     let data = data.with_constraints(charging::constraints(&nights).unwrap()).unwrap();
     let kernel = "linear + 0.3*rbf".parse().unwrap();
-    let settings = FitSettings { kernel, regularization: 1e-5, ..FitSettings::default() };
+    let settings = FitSettings {
+        features: Expansion::Poly2,
+        kernel,
+        regularization: 1e-5.into(),
+        ..FitSettings::default()
+    };
     let fit = Pipeline::new(settings).unwrap().fit(&data.with_names(names).unwrap()).unwrap();
     let predictor = Predictor::new(&fit.model).unwrap();
     Dispatch { model: fit.model, predictor, nights, plans }
@@ -206,7 +211,7 @@ fn trade_offs_are_what_decisions_do() {
         kernel: "linear".parse().unwrap(),
         features: Expansion::Raw,
         normalize: Normalization::None,
-        regularization: 1e-5,
+        regularization: 1e-5.into(),
         ..FitSettings::default()
     };
     let model = Pipeline::new(settings).unwrap().fit(&data).unwrap().model;

@@ -46,7 +46,7 @@ fn far_situations_are_strange_and_fresh_ones_are_not() {
         for kernel in ["rbf", "matern52", "rbf + 0.1*linear", "linear"] {
             let settings = FitSettings {
                 kernel: kernel.parse().unwrap(),
-                regularization: 1e-2,
+                regularization: 1e-2.into(),
                 tol: 1e-2,
                 ..FitSettings::default()
             };
@@ -60,7 +60,7 @@ fn the_pilots_own_flights_are_familiar() {
     let pilot = Expert::new(Quadrotor::default(), ExpertSettings::default()).unwrap();
     let demos = pilot.demonstrations(2400, 0).unwrap().signals;
     let (train, fresh) = (demos.slice(s![..1200, ..]), demos.slice(s![1200.., ..]));
-    let settings = FitSettings { regularization: 1e-4, tol: 1e-3, ..FitSettings::default() };
+    let settings = FitSettings { regularization: 1e-4.into(), tol: 1e-3, ..FitSettings::default() };
     check("the pilot", &train.to_owned(), &fresh.to_owned(), settings);
 }
 

@@ -24,7 +24,9 @@ fn with(kernel: &str) -> FitSettings {
     FitSettings {
         kernel: kernel.parse().unwrap(),
         bounds: Some(Numbers(vec![-1.0, 1.0])),
-        regularization: 1e-4,
+        regularization: 1e-4.into(),
+        features: Expansion::Poly2,
+        trend: TrendChoice::None,
         threads: Some(1),
         ..FitSettings::default()
     }
@@ -251,7 +253,7 @@ fn a_trend_goes_on_where_there_is_no_data() {
         let settings = FitSettings {
             trend,
             features: Expansion::Raw,
-            regularization: 1e-6,
+            regularization: 1e-6.into(),
             unbounded: true,
             bounds: None,
             ..with("rbf")

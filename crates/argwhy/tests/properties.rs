@@ -7,7 +7,7 @@ use argwhy::core::decision_set::Infeasible;
 use argwhy::core::features::{Expansion, Normalization};
 use argwhy::core::operator::Precision;
 use argwhy::core::solver::Status;
-use argwhy::settings::{Gamma, KernelKind, Numbers, OperatorChoice};
+use argwhy::settings::{Gamma, KernelKind, Numbers, OperatorChoice, TrendChoice};
 use argwhy::{Dataset, Fit, FitSettings, Pipeline, Predictor, load_model};
 use ndarray::{Array2, Axis, concatenate, s};
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn predict(fit: &Fit, signals: &Array2<f64>) -> Array2<f64> {
 /// How far a prediction may be from that of the exact optimum, by the certificate (kernels with
 /// κ(s, s) = 1).
 fn bound(fit: &Fit) -> f64 {
-    fit.model.record.certificate.prediction_bound(1.0, fit.settings().regularization)
+    fit.model.record.certificate.prediction_bound(1.0, fit.model.record.regularization)
 }
 
 fn largest_difference(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
@@ -188,7 +188,7 @@ fn every_shape_is_answered_honestly_for_every_regularization() {
     for (name, s, u) in shapes() {
         for exponent in [-12, -9, -6, -3, 0, 3] {
             let settings =
-                FitSettings { regularization: 10_f64.powi(exponent), ..within(-1.0, 1.0) };
+                FitSettings { regularization: 10_f64.powi(exponent).into(), ..within(-1.0, 1.0) };
             let what = format!("{name}, k = 1e{exponent}");
             let fit = fit(&settings, &s, &u);
             honest(&fit, &s, &u, &what);
@@ -246,7 +246,7 @@ fn decisions_outside_their_limits_keep_their_certificate() {
     let s = random(6, 40, 2);
     let u = expert(&s, 2, 1.0, 6);
     for infeasible in [Infeasible::Clip, Infeasible::Keep] {
-        let settings = FitSettings { infeasible, regularization: 1e-3, ..within(-0.5, 0.5) };
+        let settings = FitSettings { infeasible, regularization: 1e-3.into(), ..within(-0.5, 0.5) };
         let fit = fit(&settings, &s, &u);
         assert!(fit.outside.beyond > 0);
         let admitted =
@@ -265,7 +265,12 @@ fn agree(a: &Fit, b: &Fit, at: &Array2<f64>) {
 }
 
 fn exactly(k: f64) -> FitSettings {
-    FitSettings { precision: Precision::F64, tol: 1e-11, regularization: k, ..within(-1.0, 1.0) }
+    FitSettings {
+        precision: Precision::F64,
+        tol: 1e-11,
+        regularization: k.into(),
+        ..within(-1.0, 1.0)
+    }
 }
 
 proptest! {
@@ -323,7 +328,9 @@ proptest! {
         let s = random(seed, n, 2);
         let u = expert(&s, 1, 1.4, seed);
         let settings = FitSettings {
-            features: Expansion::Raw, gamma: Gamma::Value(0.5), ..exactly(10_f64.powf(exponent))
+            gamma: Gamma::Value(0.5),
+            trend: TrendChoice::Constant, // a slope is divided by the number of features
+            ..exactly(10_f64.powf(exponent))
         };
         let column = Array2::from_elem((n, 1), value);
         let without = fit(&settings, &s, &u);
@@ -349,7 +356,10 @@ proptest! {
         let k = 10_f64.powf(exponent);
         let exact = fit(&exactly(k), &s, &u);
         let limited = within(-1.0, 1.0);
-        let early = FitSettings { max_iterations: Some(steps), regularization: k, ..limited };
+        let early = FitSettings {
+            max_iterations: Some(steps), regularization: k.into(),
+            ..limited
+        };
         let early = fit(&early, &s, &u);
         honest(&early, &s, &u, "early");
         let at = random(seed + 1, 20, 2);
@@ -367,7 +377,7 @@ proptest! {
     ) {
         let s = random(seed, n, 3);
         let u = expert(&s, dim, 1.4, seed);
-        let base = FitSettings { regularization: 1e-3, ..within(-1.0, 1.0) };
+        let base = FitSettings { regularization: 1e-3.into(), ..within(-1.0, 1.0) };
         let reference = fit(&base, &s, &u);
         let other = FitSettings { threads: Some(threads), operator: OperatorChoice::Tiled, ..base };
         let other = fit(&other, &s, &u);

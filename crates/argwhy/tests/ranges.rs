@@ -71,7 +71,7 @@ fn the_dispatchers_decisions_lie_in_their_ranges_under_limits_of_every_night() {
     let data = data.with_constraints(charging::constraints(&shown).unwrap()).unwrap();
     let settings = FitSettings {
         kernel: "linear + 0.3*rbf".parse().unwrap(),
-        regularization: 1e-3,
+        regularization: 1e-3.into(),
         tol: 1e-3,
         ..FitSettings::default()
     };

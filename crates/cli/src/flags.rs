@@ -61,7 +61,8 @@ const FEATURES: [Flag; 11] = [
         "trend",
         "LAW",
         "A law beside the kernel that holds where there is no data: none, constant, or linear \
-         (constant + 0.1/features·a'b). Without one, a kernel of distances decides 0 there",
+         (constant + 0.1/features·a'b). Without one, a kernel of distances decides 0 there, so \
+         auto is linear for those and none for others",
     ),
     flag(
         "intercept",
@@ -95,7 +96,12 @@ const DECISIONS: [Flag; 5] = [
 ];
 
 const PROBLEM: [Flag; 6] = [
-    flag("regularization", "REGULARIZATION", "Weight of simplicity, k in the paper"),
+    flag(
+        "regularization",
+        "K",
+        "Weight of simplicity, k in the paper; auto is 0.3/(number of samples), and tune finds \
+         better ones",
+    ),
     flag(
         "solver",
         "SOLVER",

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people to read")]
 
 use argwhy_core::decision_set::{BoxLimits, SampleSets};
-use argwhy_core::features::{FeatureMap, FeatureSettings};
+use argwhy_core::features::{Expansion, FeatureMap, FeatureSettings};
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
 use argwhy_core::problem::Problem;
 use argwhy_core::random::stream;
@@ -72,7 +72,11 @@ fn main() {
         sets.project(i, &mut u).unwrap();
         decision.iter_mut().zip(u).for_each(|(a, b)| *a = b);
     }
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let features = map.transform(signals.view()).unwrap();
     let kernel = Kernel::Rbf { gamma: 1.0 / features.ncols() as f64 };
     let start = Instant::now();

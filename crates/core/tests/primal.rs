@@ -110,7 +110,11 @@ fn primal_and_dual_have_the_same_optimum() {
             (12, 1e-4, 1.0, false, false),
         ] {
             let signals = signals(n, 3);
-            let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+            let map = FeatureMap::fit(
+                FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+                signals.view(),
+            )
+            .unwrap();
             let mut problem = problem(kind, &(wanted(&signals, gain) + 0.2), k);
             let weights: Vec<f64> = (0..n).map(|i| 0.25 + (i % 4) as f64).collect();
             let weights = weighted.then_some(weights.as_slice());
@@ -156,7 +160,11 @@ fn primal_and_dual_have_the_same_optimum() {
 #[test]
 fn another_theta_is_solved_too() {
     let signals = signals(80, 3);
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let theta = Metric::new(array![[2.0, 0.5, 0.0], [0.5, 1.5, 0.2], [0.0, 0.2, 1.1]].view());
     for kind in [Kind::Box, Kind::OwnPolyhedra] {
         let problem =
@@ -174,7 +182,11 @@ fn another_theta_is_solved_too() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     let signals = signals(20_000, 4);
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     for (kind, n) in [(Kind::Box, 20_000), (Kind::OwnPolyhedra, 3000)] {
         let signals = signals.slice(ndarray::s![..n, ..]).to_owned();
         let problem = problem(kind, &wanted(&signals, 1.0), 1e-6);
@@ -218,7 +230,11 @@ fn without_limits_it_is_ridge_regression() {
 #[test]
 fn saturated_noiseless_experts_are_solved() {
     let signals = signals(2000, 4);
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let law = Array2::from_shape_fn((4, 1), |(k, _)| 1.0 + k as f64);
     for k in [1e-4, 1e-7, 1e-10] {
         let wanted = signals.dot(&law).mapv(|u: f64| u.clamp(-1.0, 1.0));
@@ -238,7 +254,11 @@ fn unused_and_repeated_features_do_no_harm() {
     // The constant's z-score is zero, and the second signal repeats the first.
     let one = signals(300, 1);
     let signals = ndarray::concatenate![Axis(1), one, one];
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     for k in [1e-3, 1e-12, 1e-18] {
         let problem = problem(Kind::Box, &wanted(&signals, 1.0), k);
         let design = Design::new(&map, signals.view()).unwrap();
@@ -271,7 +291,11 @@ impl Observer for Stop {
 #[test]
 fn stopping_short_leaves_a_valid_certificate() {
     let signals = signals(400, 3);
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let problem = problem(Kind::Box, &wanted(&signals, 3.0), 1e-6);
     let design = Design::new(&map, signals.view()).unwrap();
     let solve = |settings: PrimalSettings, stop: &mut dyn Observer| {
@@ -297,7 +321,11 @@ fn stopping_short_leaves_a_valid_certificate() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let signals = signals(10, 2);
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let problem = problem(Kind::Box, &wanted(&signals, 1.0), 1e-3);
     let few = signals.slice(ndarray::s![..9, ..]);
     let design = Design::new(&map, few).unwrap();

@@ -7,7 +7,7 @@
 use crate::files::{
     Folder, committed, decisions, episodes_hdf5, flat_hdf5, npy_of, npy_tensor, npz, only, signals,
 };
-use argwhy_io::{DataRequest, load};
+use argwhy_io::DataRequest;
 
 /// A file name, a small well-formed file, and the request that loads it.
 fn samples() -> Vec<(&'static str, Vec<u8>, DataRequest)> {
@@ -62,14 +62,12 @@ fn every_truncation_is_answered() {
 fn flip_each(flips: impl Fn(u8) -> Vec<u8>) {
     let folder = Folder::new();
     for (name, bytes, request) in samples() {
-        let path = folder.path(name);
         let original = folder.load(name, &bytes, &request).unwrap();
         let mut damaged = bytes.clone();
         for at in 0..bytes.len() {
             for byte in flips(bytes[at]) {
                 damaged[at] = byte;
-                std::fs::write(&path, &damaged).unwrap();
-                let answer = load(&path, &request);
+                let answer = folder.load(name, &damaged, &request);
                 // Zip archives carry checksums: what still loads has the right numbers.
                 if let (Ok(loaded), "stored.npz" | "deflated.npz") = (answer, name) {
                     assert_eq!(loaded, original, "{name}, byte {at} set to {byte:#04x}");

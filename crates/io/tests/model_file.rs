@@ -4,7 +4,7 @@
 
 use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
-use argwhy_core::features::{FeatureMap, FeatureSettings};
+use argwhy_core::features::{Expansion, FeatureMap, FeatureSettings};
 use argwhy_core::kernel::Kernel;
 use argwhy_core::model::{
     Calibration, FeatureWeights, FitRecord, KeptOut, Law, LearnedTheta, Misfit, Misfits, Seen,
@@ -31,7 +31,7 @@ fn model(
     let identity = Array2::<f64>::eye(coefficients.ncols());
     Model {
         features: FeatureMap::fit(
-            FeatureSettings::default(),
+            FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
             array![[0.1, 2.0], [0.7, -1.0]].view(),
         )
         .unwrap(),

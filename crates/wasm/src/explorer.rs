@@ -211,7 +211,7 @@ mod tests {
         });
         let given = Constraints::simplex(2, 1.0).unwrap().with_upper(capped).unwrap();
         let data = Dataset::new(signals, decisions).unwrap().with_constraints(given).unwrap();
-        let settings = FitSettings { regularization: 1e-3, ..FitSettings::default() };
+        let settings = FitSettings { regularization: 1e-3.into(), ..FitSettings::default() };
         (Pipeline::new(settings).unwrap().fit(&data).unwrap().model, data)
     }
 

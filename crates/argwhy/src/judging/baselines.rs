@@ -126,7 +126,7 @@ fn ridge(data: &Dataset, regularization: f64, settings: &FitSettings) -> Result<
         primal: true,
         intercept: true,
         unbounded: true,
-        regularization,
+        regularization: regularization.into(),
         memory: settings.memory,
         threads: settings.threads,
         ..FitSettings::default()

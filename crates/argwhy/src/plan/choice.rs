@@ -39,7 +39,7 @@ impl Plan {
         if let Some(plan) = choices.factorised(&kinds) {
             return Ok(plan);
         }
-        let precision = settings.working_precision();
+        let precision = settings.working_precision(sizes.n_samples);
         let (full_rank, least_rank) = choices.ranks();
         let last = kinds[kinds.len() - 1];
         let quick = choices.memory(precision, last, full_rank);
@@ -108,12 +108,15 @@ impl Choices<'_> {
             OperatorChoice::Compact => {
                 return Err(Error::Setting {
                     name: "operator",
-                    found: format!("compact, at regularization {:e}", settings.regularization),
+                    found: format!(
+                        "compact, at regularization {:e}",
+                        settings.regularization.value(self.sizes.n_samples)
+                    ),
                     allowed: COMPACT_NEEDS,
                 });
             }
         };
-        let precision = settings.working_precision();
+        let precision = settings.working_precision(self.sizes.n_samples);
         let kinds: Vec<OperatorKind> =
             asked.iter().copied().filter(|&kind| self.offered(precision, kind)).collect();
         if kinds.is_empty() {
@@ -214,9 +217,9 @@ impl Choices<'_> {
 /// Whether 16-bit rounding leaves K + λI well positive definite, so that a few corrections with
 /// exact values are enough.
 fn compact_resolves(settings: &FitSettings, kernel: &Kernel, n_samples: usize) -> bool {
-    let ridge = settings.regularization * n_samples as f64;
+    let ridge = settings.regularization.value(n_samples) * n_samples as f64;
     kernel.without_trend().is_fraction()
-        && settings.working_precision() == Precision::F32
+        && settings.working_precision(n_samples) == Precision::F32
         && 4.0 * OperatorKind::compact_error(n_samples) <= ridge
 }
 

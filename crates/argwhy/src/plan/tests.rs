@@ -3,7 +3,7 @@
 use super::choice::LEAST_RANK;
 use super::memory::THREAD_BYTES;
 use super::*;
-use crate::settings::{FitSettings, OperatorChoice};
+use crate::settings::{FitSettings, OperatorChoice, TrendChoice};
 use argwhy_core::Error;
 use argwhy_core::backend::Host;
 
@@ -29,7 +29,8 @@ fn sizes(n_samples: usize) -> Sizes {
 }
 
 fn with(memory: &str, operator: OperatorChoice) -> FitSettings {
-    FitSettings { memory: memory.parse().unwrap(), operator, ..FitSettings::default() }
+    let trend = TrendChoice::None;
+    FitSettings { memory: memory.parse().unwrap(), operator, trend, ..FitSettings::default() }
 }
 
 #[test]
@@ -50,10 +51,10 @@ fn sixteen_bits_come_between_stored_and_recomputed() {
     assert_eq!(kernel_plan(&auto, sizes(100_000)).operator, OperatorKind::Compact);
     assert_eq!(kernel_plan(&auto, sizes(50_000)).operator, OperatorKind::Stored);
     // Not where rounding to 16 bits would drown λ, nor for kernels that leave [0, 1].
-    let small = FitSettings { regularization: 3e-7, ..auto.clone() };
+    let small = FitSettings { regularization: 3e-7.into(), ..auto.clone() };
     let linear = FitSettings { kernel: "polynomial".parse().unwrap(), ..auto.clone() };
     assert_eq!(kernel_plan(&small, sizes(100_000)).operator, OperatorKind::Compact);
-    let tiny = FitSettings { regularization: 2e-7, ..with("400MiB", OperatorChoice::Auto) };
+    let tiny = FitSettings { regularization: 2e-7.into(), ..with("400MiB", OperatorChoice::Auto) };
     assert_eq!(kernel_plan(&tiny, sizes(13_000)).operator, OperatorKind::Tiled);
     assert_eq!(kernel_plan(&linear, sizes(100_000)).operator, OperatorKind::Tiled);
     for settings in [tiny, linear] {

@@ -29,7 +29,7 @@ pub enum KernelChoice {
 
 impl Default for KernelChoice {
     fn default() -> Self {
-        KernelKind::Rbf.into()
+        KernelKind::Matern52.into()
     }
 }
 

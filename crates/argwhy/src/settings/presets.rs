@@ -85,7 +85,7 @@ mod tests {
         for preset in Preset::ALL {
             let settings = preset.settings().unwrap();
             settings.validate().unwrap();
-            assert_eq!(settings.regularization, preset.regularization, "{}", preset.name);
+            assert_eq!(settings.regularization, preset.regularization.into(), "{}", preset.name);
             assert_eq!(settings.bounds.unwrap().0, [-1.0, 1.0]);
             assert_eq!(Preset::named(preset.name), Ok(preset));
             assert_eq!(Preset::named(&format!("{}-v2", preset.name)), Ok(preset));

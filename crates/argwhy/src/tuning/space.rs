@@ -2,7 +2,7 @@
 
 use super::scales::asked_for;
 use crate::error::Error;
-use crate::settings::{FitSettings, Table, Value, merge};
+use crate::settings::{FitSettings, Regularization, Table, Value, merge};
 use argwhy_core::features::Expansion;
 
 /// Regularizations that are tried where nobody says which, from simple to detailed: a path is
@@ -40,8 +40,9 @@ pub struct Space {
 }
 
 impl Space {
-    /// The search that `given` settings leave open: what is said is not searched.
-    pub fn usual(given: &Table, signal_dim: usize) -> Result<Self, Error> {
+    /// The search that `given` settings leave open on so many rows and signals: what is said is not
+    /// searched.
+    pub fn usual(given: &Table, (n_rows, signal_dim): (usize, usize)) -> Result<Self, Error> {
         let mut given = given.clone();
         let asked = asked_for(&mut given);
         let given = &given;
@@ -68,8 +69,8 @@ impl Space {
         }
         let refines = open("regularization");
         let regularizations = match given.get("regularization") {
-            None => REGULARIZATIONS.to_vec(),
-            Some(_) => vec![FitSettings::from_table(given).map_err(wrong)?.regularization],
+            None => around(Regularization::Auto.value(n_rows)),
+            Some(_) => vec![own_regularization(given, n_rows)?],
         };
         let scales = (asked || refines) && open("length-scales");
         if asked && given.get("features").and_then(Value::as_str) == Some("poly2") {
@@ -81,10 +82,9 @@ impl Space {
     }
 
     /// The product of the lists in a table, such as `kernel = ["rbf", "laplace"]`.
-    pub fn grid(given: &Table, grid: &Table) -> Result<Self, Error> {
+    pub fn grid(given: &Table, grid: &Table, n_rows: usize) -> Result<Self, Error> {
         let mut chosen = vec![Table::new()];
-        let mut regularizations =
-            vec![FitSettings::from_table(given).map_err(wrong)?.regularization];
+        let mut regularizations = vec![own_regularization(given, n_rows)?];
         for (name, values) in grid {
             let values = match values {
                 Value::Array(values) => values.clone(),
@@ -100,10 +100,9 @@ impl Space {
                 let number = |value: &Value| {
                     let mut alone = Table::new();
                     alone.insert(name.clone(), value.clone());
-                    FitSettings::from_table(&alone).map(|settings| settings.regularization)
+                    own_regularization(&alone, n_rows)
                 };
-                regularizations =
-                    values.iter().map(number).collect::<Result<_, _>>().map_err(wrong)?;
+                regularizations = values.iter().map(number).collect::<Result<_, _>>()?;
                 regularizations.sort_by(|a, b| b.total_cmp(a));
                 regularizations.dedup();
             } else {
@@ -133,7 +132,20 @@ pub(super) fn settings_of(given: &Table, chosen: &Table) -> Result<FitSettings, 
     let (table, _) = merge(given.clone(), chosen);
     let settings = FitSettings::from_table(&table).map_err(|error| error.to_string())?;
     settings.validate().map_err(|error| format!("{error:#}"))?;
-    Ok(settings)
+    // By its name, so that what is automatic and the same in words are one candidate.
+    Ok(FitSettings { trend: settings.trend(), ..settings })
+}
+
+/// The regularization of some settings.
+fn own_regularization(settings: &Table, n_rows: usize) -> Result<f64, Error> {
+    Ok(FitSettings::from_table(settings).map_err(wrong)?.regularization.value(n_rows))
+}
+
+/// The usual regularizations with `own` in place of the one nearest to it.
+fn around(own: f64) -> Vec<f64> {
+    let away = |k: &f64| (k.ln() - own.ln()).abs();
+    let nearest = REGULARIZATIONS.into_iter().min_by(|a, b| away(a).total_cmp(&away(b)));
+    REGULARIZATIONS.map(|k| if Some(k) == nearest { own } else { k }).to_vec()
 }
 
 /// Each of `tables` with each of `values`.
@@ -182,6 +194,7 @@ fn refused(what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::TrendChoice;
 
     fn table(text: &str) -> Table {
         text.parse().unwrap()
@@ -189,19 +202,22 @@ mod tests {
 
     #[test]
     fn what_is_said_is_not_searched() {
-        let free = Space::usual(&Table::new(), 5).unwrap();
-        assert_eq!(free.candidates[0].settings, Ok(FitSettings::default()));
+        let free = Space::usual(&Table::new(), (5000, 5)).unwrap();
+        let own = FitSettings { trend: TrendChoice::Linear, ..FitSettings::default() };
+        assert_eq!(free.candidates[0].settings, Ok(own));
+        // What a fit would do is among the regularizations, too.
+        assert_eq!(free.regularizations, [1e-1, 1e-2, 1e-3, 6e-5, 1e-5, 1e-6, 1e-7, 1e-8]);
         // Two kinds of features, three kernels of five widths and the linear one, three trends; the
         // first is among them.
         assert_eq!(free.candidates.len(), 2 * (3 * 5 + 1) * 3);
         assert!(free.refines && free.candidates.iter().all(|one| one.settings.is_ok()));
         let given = table("kernel = \"rbf\"\nfeatures = \"raw\"\nregularization = 1e-3");
-        let some = Space::usual(&given, 5).unwrap();
+        let some = Space::usual(&given, (100, 5)).unwrap();
         assert_eq!((some.candidates.len(), some.regularizations.as_slice()), (15, &[1e-3][..]));
-        let linear = Space::usual(&table("kernel = \"linear\"\nprimal = true"), 5).unwrap();
+        let linear = Space::usual(&table("kernel = \"linear\"\nprimal = true"), (100, 5)).unwrap();
         assert_eq!(linear.candidates.len(), 2);
         // Products of very many signals are left alone.
-        assert_eq!(Space::usual(&Table::new(), 500).unwrap().candidates.len(), 1 + 16 * 3);
+        assert_eq!(Space::usual(&Table::new(), (100, 500)).unwrap().candidates.len(), 16 * 3);
     }
 
     #[test]
@@ -209,12 +225,13 @@ mod tests {
         let grid = table(
             "kernel = [\"rbf\", \"linear\"]\ngamma = [0.1, 0.2]\nregularization = [1e-5, 1e-3]",
         );
-        let space = Space::grid(&table("bounds = [-1, 1]"), &grid).unwrap();
+        let space = Space::grid(&table("bounds = [-1, 1]"), &grid, 100).unwrap();
         assert_eq!(space.regularizations, [1e-3, 1e-5]);
         let fine = space.candidates.iter().filter(|one| one.settings.is_ok()).count();
         // The linear kernel takes no gamma.
         assert_eq!((space.candidates.len(), fine), (4, 2));
-        let told = |text: &str| Space::grid(&Table::new(), &table(text)).unwrap_err().to_string();
+        let told =
+            |text: &str| Space::grid(&Table::new(), &table(text), 9).unwrap_err().to_string();
         assert!(told("krenel = [\"rbf\"]").contains("`kernel`"));
         assert!(told("gamma = []").contains("no values"));
         assert!(told("trend = [\"cubic\"]").contains("cubic"));

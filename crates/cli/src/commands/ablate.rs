@@ -7,16 +7,20 @@ use crate::error::CliError;
 use crate::findings::ablation::{Ablation, Cost, GAPS, Variant, reached};
 use crate::progress::say;
 use crate::{End, interrupt, pages};
+use argwhy::core::features::Expansion;
 use argwhy::core::solver::sso::{Initialization, Selection};
 use argwhy::core::solver::{Iteration, Observer, Status};
 use argwhy::io::{DataRequest, write_whole};
-use argwhy::settings::{Numbers, SolverKind};
+use argwhy::settings::{KernelKind, Numbers, SolverKind, TrendChoice};
 use argwhy::{Dataset, FitSettings, Pipeline, Progress};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// The paper's on most of its data, where none is given.
+const REGULARIZATION: f64 = 1e-6;
 
 const VARIANTS: [Variant; 9] = [
     variant("paper", Selection::Paper, Initialization::PaperWarmUp, true),
@@ -163,7 +167,7 @@ fn trace_name(data: &str, variant: &Variant, seed: u64) -> String {
 
 fn regularizations(args: &AblateArgs) -> Result<Vec<f64>, CliError> {
     let n = args.data.len();
-    let default = Numbers(vec![FitSettings::default().regularization]);
+    let default = Numbers(vec![REGULARIZATION]);
     match args.regularization.as_ref().unwrap_or(&default).0.as_slice() {
         [one] => Ok(vec![*one; n]),
         list if list.len() == n => Ok(list.to_vec()),
@@ -208,13 +212,16 @@ fn ablate(
     Ok(Some(ablation))
 }
 
-/// What all fits on one data set share.
+/// What all fits on one data set share: the paper's model, which its algorithm was made for.
 fn settings(args: &AblateArgs, regularization: f64) -> FitSettings {
     let default = FitSettings::default();
     FitSettings {
+        features: Expansion::Poly2,
+        kernel: KernelKind::Rbf.into(),
+        trend: TrendChoice::None,
         bounds: args.bounds.clone(),
         unbounded: args.bounds.is_none(),
-        regularization,
+        regularization: regularization.into(),
         threads: args.rows.threads,
         memory: args.memory.unwrap_or(default.memory),
         block: args.block.unwrap_or(default.block),
@@ -245,7 +252,7 @@ impl Task {
         let certificate = &fit.model.record.certificate;
         Ok(Ablation {
             name,
-            regularization: self.settings.regularization,
+            regularization: fit.model.record.regularization,
             n_samples: fit.rows.len(),
             optimum: certificate.objective,
             proven: certificate.relative_gap,

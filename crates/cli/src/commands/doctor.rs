@@ -166,7 +166,7 @@ fn threads() -> Check {
         let settings = FitSettings {
             threads: Some(threads),
             bounds: Some(Numbers(vec![-0.5, 0.5])),
-            regularization: 1e-4,
+            regularization: 1e-4.into(),
             ..FitSettings::default()
         };
         let decisions = samples(500, 2).mapv(|u| u.clamp(-0.5, 0.5));

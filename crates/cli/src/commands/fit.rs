@@ -2,6 +2,7 @@
 
 mod going_on;
 mod path;
+mod ray;
 mod tune;
 
 use super::names::{self, check_columns};
@@ -15,6 +16,7 @@ use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages, provenance};
+use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
@@ -97,12 +99,14 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let pipeline = Pipeline::new(settings.clone())?;
+    let backend = ray::backend(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, backend.as_ref())?;
     let training_rows = config::training_rows(source);
     let loaded = pipeline.load(&args.data, &request, training_rows)?;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let pipeline = if limits.is_some() { Pipeline::new(settings.clone())? } else { pipeline };
+    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
+    let pipeline = limited.transpose()?.unwrap_or(pipeline);
     let told = [limits, names::prepared(&loaded, &request)];
     let sources = DataSources {
         provenance: provenance::of(&args.data),
@@ -137,7 +141,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        Pipeline::new(chosen)?
+        ray::pipeline(&chosen, backend.as_ref())?
     } else {
         pipeline
     };
@@ -309,12 +313,17 @@ pub fn summarise(fit: &Fit, (path, kept): (&Path, bool), quiet: bool) {
             record.seconds,
         ),
     );
-    if let Some(bound) = fit.model.prediction_bound() {
+    if let Some(PredictionBound { distance, everywhere }) = fit.model.prediction_bound() {
+        let which = if everywhere {
+            "every decision, seen or not, is"
+        } else {
+            "decisions in situations it learned from are"
+        };
         say(
             quiet,
             format_args!(
-                "solver error: every decision, seen or not, is within {bound:.1e} of what the \
-                 exact minimiser would decide (not a distance from the expert)"
+                "solver error: {which} within {distance:.1e} of what the exact minimiser would \
+                 decide (not a distance from the expert)"
             ),
         );
     }

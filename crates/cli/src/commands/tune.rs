@@ -64,8 +64,8 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
         data = data.with_weights(weights)?;
     }
     let space = match &grid {
-        Some(grid) => Space::grid(&options.given, grid)?,
-        None => Space::usual(&options.given, data.signals().ncols())?,
+        Some(grid) => Space::grid(&options.given, grid, rows.len())?,
+        None => Space::usual(&options.given, (rows.len(), data.signals().ncols()))?,
     };
     let tuning = Tuning {
         division,

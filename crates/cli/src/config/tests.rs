@@ -118,9 +118,9 @@ fn a_preset_lies_under_the_config_file_and_the_command_line() {
     };
     let plain = told("--preset=walker2d-medium", "").settings;
     assert_eq!(plain, Preset::named("walker2d-medium").unwrap().settings().unwrap());
-    assert_eq!(plain.regularization, 1e-5);
+    assert_eq!(plain.regularization, 1e-5.into());
     let mixed = told("--preset=walker2d-medium-v2 --seed=3", "regularization = 2").settings;
-    assert_eq!((mixed.regularization, mixed.seed), (2.0, 3));
+    assert_eq!((mixed.regularization, mixed.seed), (2.0.into(), 3));
     assert_eq!(mixed.bounds, plain.bounds);
     let limited = told("--preset=hopper-expert --upper=2,3,4", "").settings;
     assert_eq!(limited.bounds, None);

@@ -179,8 +179,8 @@ pub fn rmse(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> f64 {
 /// The three commands that do the same by hand, in the folder.
 pub fn by_hand(regularization: f64) -> String {
     format!(
-        "argwhy fit history.csv --constraints --matrix matrix.csv --kernel \"{KERNEL}\" \
-         -k {regularization} -o depot.argwhy\n\
+        "argwhy fit history.csv --constraints --matrix matrix.csv --features poly2 \
+         --kernel \"{KERNEL}\" -k {regularization} -o depot.argwhy\n\
          argwhy predict depot.argwhy tomorrow.csv --matrix matrix.csv -o decisions.csv \
          --prices prices.csv\n\
          argwhy evaluate depot.argwhy held-out.csv --matrix matrix.csv"

@@ -62,7 +62,7 @@ fn draw(story: &Story) -> Result<String, ReportError> {
                  pilot.argwhy --report fit.html",
                 lower = argwhy::settings::Numbers(story.demos.lower.to_vec()),
                 upper = argwhy::settings::Numbers(story.demos.upper.to_vec()),
-                k = story.fit.settings().regularization,
+                k = story.fit.model.record.regularization,
             )),
     );
     page.footer(format!(

@@ -7,7 +7,7 @@ use crate::report::{
 };
 use crate::words::count;
 use argwhy::core::dataset::Names;
-use argwhy::core::model::Law;
+use argwhy::core::model::{Law, PredictionBound};
 use argwhy::core::solver::{Iteration, Status};
 use argwhy::settings::MemorySize;
 use argwhy::{Fit, Model};
@@ -134,11 +134,16 @@ pub fn certificate(fit: &Fit) -> Section {
          exactly the coefficients that are stored in the model. The optimum lies between them."
     };
     let mut section = Section::new("Certificate").text(how);
-    if let Some(bound) = fit.model.prediction_bound() {
+    if let Some(PredictionBound { distance, everywhere }) = fit.model.prediction_bound() {
+        let which = if everywhere {
+            "every decision of this model, on signals seen or not, is"
+        } else {
+            "decisions of this model, in situations it was learned from, are"
+        };
         section = section.text(format!(
-            "Consequence: every decision of this model, on signals seen or not, is within \
-             {bound:.1e} of what the exact minimiser of the same problem would decide. That bounds \
-             the solver's error, not the distance from the expert."
+            "Consequence: {which} within {distance:.1e} of what the exact minimiser of the same \
+             problem would decide. That bounds the solver's error, not the distance from the \
+             expert."
         ));
     }
     section.table(table)

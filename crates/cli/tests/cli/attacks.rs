@@ -70,8 +70,16 @@ fn timestamps_as_signals_have_no_false_certificate() {
     let folder = Folder::new();
     folder.write("data.csv", timestamps(120));
     let fit = |extra: &[&str]| {
-        let raw =
-            ["fit", "data.csv", "--bounds=0,1", "--features", "raw", "-o", "m.argwhy", "--json"];
+        let raw = [
+            "fit",
+            "data.csv",
+            "--bounds=0,1",
+            "--kernel=rbf",
+            "--trend=none",
+            "-o",
+            "m.argwhy",
+            "--json",
+        ];
         folder.run(raw.iter().chain(extra))
     };
     let unscaled = ["--normalize", "none", "--clip", "1e12"];

@@ -128,7 +128,7 @@ fn every_way_to_say_the_same_constraints_gives_the_same_model() {
     ];
     let mut first: Option<Array2<f64>> = None;
     for (data, fit, use_) in ways {
-        let args = ["fit", data, "-o", "m.argwhy", "--json", "--tol=1e-10"];
+        let args = ["fit", data, "-o", "m.argwhy", "--json", "--tol=1e-10", "-k=1e-6"];
         let ran = folder.run(args.iter().chain(fit)).exits(0);
         assert_eq!(ran.json()["status"], "solved");
         assert!(!ran.stderr.contains("no limits given"), "{}", ran.stderr);

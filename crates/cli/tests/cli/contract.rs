@@ -29,7 +29,7 @@ fn fit_prints_the_promised_object_and_nothing_else() {
     is_a_result(&result);
     assert_eq!(result["status"], "solved");
     assert_eq!((&result["n_samples"], &result["decision_dim"]), (&json!(60), &json!(2)));
-    assert_eq!((&result["feature_dim"], &result["model"]), (&json!(10), &json!("m.argwhy")));
+    assert_eq!((&result["feature_dim"], &result["model"]), (&json!(3), &json!("m.argwhy")));
     assert!(result["relative_gap"].as_f64().unwrap() <= 1e-6);
     assert!(result["iterations"].as_u64().unwrap() <= 100);
     let mean_square = decisions(60).iter().map(|u| u * u).sum::<f64>() / 60.0;
@@ -120,9 +120,13 @@ fn inspect_repeats_the_result_and_adds_what_is_inside() {
         assert_eq!(&inspected[name], value, "{name}");
     }
     assert_eq!(inspected["theta_uu"], json!([[1.0, 0.0], [0.0, 1.0]]));
+    assert_eq!(inspected["regularization"], 5e-3);
     let settings = &inspected["settings"];
-    assert_eq!((&settings["seed"], &settings["kernel"]), (&json!(3), &json!("rbf")));
-    assert_eq!((&settings["regularization"], &settings["bounds"]), (&json!(1e-6), &json!("-1,1")));
+    assert_eq!((&settings["seed"], &settings["kernel"]), (&json!(3), &json!("matern52")));
+    assert_eq!(
+        (&settings["regularization"], &settings["bounds"]),
+        (&json!("auto"), &json!("-1,1"))
+    );
     assert_eq!(
         inspected["n_support"].as_u64().unwrap() as usize,
         inspected["support_rows"].as_array().unwrap().len()
@@ -189,7 +193,8 @@ fn predict_writes_the_same_numbers_in_every_format() {
     assert!(folder.text("p.csv").starts_with("decisions_0,decisions_1\n"));
     // The expert is learned, not merely answered.
     let errors = &predicted - &decisions(60);
-    assert!(errors.iter().all(|e| e.abs() < 0.05), "{errors}");
+    let rmse = (errors.mapv(|e| e * e).sum() / 120.0).sqrt();
+    assert!(rmse < 0.15, "{rmse}: {errors}");
     let ran = folder
         .run(["predict", "model.argwhy", "data.csv", "-o", "q.csv", "--decisions", "decisions"])
         .exits(0);
@@ -270,7 +275,8 @@ fn kernels_are_chosen_by_name_and_by_expression() {
     let fit = |options: &[&str]| {
         let args =
             ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-k=1e-3", "-q", "--json"];
-        folder.run(args.iter().chain(options)).exits(0).json()["objective"].as_f64().unwrap()
+        let args = args.iter().chain(&["--features=poly2"]).chain(options);
+        folder.run(args).exits(0).json()["objective"].as_f64().unwrap()
     };
     let inspect = || folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json();
     let told = || folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
@@ -279,8 +285,11 @@ fn kernels_are_chosen_by_name_and_by_expression() {
     assert_eq!(inspect()["kernel"], expected);
     assert_eq!(inspect()["settings"]["degree"], 2);
     says(&told(), &["polynomial(degree=2, gamma=0.25, offset=0.5)"]);
-    fit(&["--kernel", "matern52"]);
+    fit(&["--kernel", "matern52", "--trend", "none"]);
     assert_eq!(inspect()["kernel"], json!({"kind": "matern52", "gamma": 0.1}));
+    // A kernel of distances has a trend beside it unless that is said to be none.
+    fit(&["--kernel", "matern52"]);
+    says(&told(), &["matern52(gamma=0.1) + constant + 0.01*linear"]);
     let sum = fit(&["--kernel", "rbf + 0.5*polynomial(degree=2)", "--offset", "0"]);
     let terms = &inspect()["kernel"]["terms"];
     assert_eq!(terms[0], json!({"kind": "rbf", "gamma": 0.1}));
@@ -290,9 +299,9 @@ fn kernels_are_chosen_by_name_and_by_expression() {
     assert_eq!(sum, fit(&["--config", "c.toml"]));
     // Length scales of two are a quarter of gamma.
     let scales = ["2"; 10].join(",");
-    let scaled = fit(&["--kernel", "rbf", "--length-scales", &scales]);
+    let scaled = fit(&["--kernel", "rbf", "--trend", "none", "--length-scales", &scales]);
     says(&told(), &["with 10 length scales"]);
-    let wide = fit(&["--kernel", "rbf", "--gamma", "0.025"]);
+    let wide = fit(&["--kernel", "rbf", "--trend", "none", "--gamma", "0.025"]);
     assert!((scaled / wide - 1.0).abs() < 1e-6, "{scaled} {wide}");
     for kernel in ["rbf", "matern32", "rbf*linear"] {
         fit(&["--kernel", kernel]);
@@ -413,7 +422,7 @@ fn help_and_version_are_data() {
     let help = folder.run(["fit", "--help"]).exits(0).stdout;
     says(
         &help,
-        &["--bounds", "--regularization", "[default: 2GiB]", "[default: rbf]", "Examples:"],
+        &["--bounds", "--regularization", "[default: 2GiB]", "[default: matern52]", "Examples:"],
     );
     let ran = folder.run([] as [&str; 0]).exits(2);
     assert_eq!(ran.stdout, "");

@@ -129,7 +129,8 @@ fn a_smooth_expert_at_its_limits_is_solved_with_the_defaults() {
             text += &(cells.join(",") + "\n");
         }
         folder.write("data.csv", text);
-        let args = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--json", "-q"];
+        let args =
+            ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-k=1e-6", "--json", "-q"];
         let result = folder.run(args).json();
         assert_eq!(result["status"], "solved", "{rows} rows from {first}: {result}");
         assert!(result["iterations"].as_u64().unwrap() <= 20, "{rows} rows from {first}: {result}");

@@ -28,6 +28,7 @@ mod paperwork;
 mod path;
 mod primal;
 mod ranges;
+mod ray;
 mod refusals;
 mod sso;
 mod theta;

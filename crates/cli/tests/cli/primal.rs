@@ -68,8 +68,14 @@ fn an_intercept_explains_a_constant_that_features_cannot() {
 #[test]
 fn every_command_takes_a_plain_model() {
     let folder = Folder::with_data(200);
-    let args =
-        fit(&["-o=m.argwhy", "--primal", "--intercept", "--report=r.html", "--trace=t.jsonl"]);
+    let args = fit(&[
+        "-o=m.argwhy",
+        "--primal",
+        "--intercept",
+        "--report=r.html",
+        "--trace=t.jsonl",
+        "--features=poly2",
+    ]);
     let ran = folder.run(args).exits(0);
     says(&ran.stderr, &["fitting 200 samples", "no kernel", "memory", "solved", "11 × 2 weights"]);
     assert!(!ran.stderr.contains("kernel products"), "{}", ran.stderr);

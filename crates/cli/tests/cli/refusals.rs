@@ -285,7 +285,7 @@ fn kernels_that_cannot_be_meant() {
         (&["--kernel=polynomial", "--degree=-1"], &["-1"]),
         (&["--kernel=polynomial", "--offset=-1"], &["offset is -1", "zero or a positive"]),
         (&["--kernel=matern52(gamma=-1)"], &["gamma is -1"]),
-        (&["--length-scales=1,2"], &["2 length scales", "10 features"]),
+        (&["--length-scales=1,2"], &["2 length scales", "3 features"]),
         (&["--length-scales=1,0"], &["length-scales is 0", "positive"]),
         (&["--length-scales=1,-2"], &["length-scales is -2"]),
         (&["--length-scales=1,inf"], &["length-scales is inf"]),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Features that know nothing of the data's means and widths, so that fits of other rows have the
 /// same ones.
-const PLAIN: [&str; 4] = ["--features=raw", "--normalize=none", "--bounds=-1,1", "--holdout=0"];
+const PLAIN: [&str; 4] = ["-k=1e-6", "--normalize=none", "--bounds=-1,1", "--holdout=0"];
 
 fn number(result: &Value, name: &str) -> f64 {
     result[name].as_f64().unwrap_or_else(|| panic!("{name} in {result}"))

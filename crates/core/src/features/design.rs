@@ -283,7 +283,7 @@ fn chunks(samples: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::FeatureSettings;
+    use crate::features::{Expansion, FeatureSettings};
 
     /// Against Φ written out, for sizes around a chunk and a task, with and without rows, intercept
     /// and factors.
@@ -292,7 +292,11 @@ mod tests {
         for n in [1, 3, CHUNK, CHUNK + 1, TASK + 5] {
             let signals =
                 Array2::from_shape_fn((n + 2, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.7).sin());
-            let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+            let map = FeatureMap::fit(
+                FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+                signals.view(),
+            )
+            .unwrap();
             let rows: Vec<usize> = (0..n).rev().collect();
             let factors: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
             let plain = Design::new(&map, signals.slice(s![..n, ..])).unwrap();

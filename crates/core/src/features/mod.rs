@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 pub enum Expansion {
     /// 1, every s_i, every s_i·s_j with i ≤ j: (p+1)(p+2)/2 features.
-    #[default]
     Poly2,
     /// The signal itself.
+    #[default]
     Raw,
 }
 

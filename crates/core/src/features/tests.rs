@@ -5,7 +5,7 @@ use ndarray::{array, s};
 fn weights_count_rows() {
     let signals = array![[1.0, 2.0], [3.0, -1.0], [0.5, 9.0]];
     let repeated = signals.select(ndarray::Axis(0), &[1, 2, 1, 1]);
-    let settings = FeatureSettings::default();
+    let settings = FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() };
     let weighted =
         FeatureMap::fit_weighted(settings, signals.view(), Some(&[0.0, 3.0, 1.0])).unwrap();
     let plain = FeatureMap::fit(settings, repeated.view()).unwrap();
@@ -19,8 +19,11 @@ fn weights_count_rows() {
 
 #[test]
 fn expands_in_the_order_constant_linear_quadratic() {
-    let settings =
-        FeatureSettings { normalization: Normalization::None, ..FeatureSettings::default() };
+    let settings = FeatureSettings {
+        expansion: Expansion::Poly2,
+        normalization: Normalization::None,
+        ..FeatureSettings::default()
+    };
     let map = FeatureMap::fit(settings, array![[2.0, 3.0]].view()).unwrap();
     let z = map.transform(array![[2.0, 3.0]].view()).unwrap();
     assert_eq!(z, array![[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]);
@@ -32,7 +35,11 @@ fn expands_in_the_order_constant_linear_quadratic() {
 fn scores_have_mean_zero_and_deviation_one_and_constants_vanish() {
     let signals =
         Array2::from_shape_fn((50, 3), |(i, j)| if j == 2 { 7.0 } else { (i * (j + 1)) as f64 });
-    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        signals.view(),
+    )
+    .unwrap();
     let z = map.transform(signals.view()).unwrap();
     for (k, column) in z.columns().into_iter().enumerate() {
         let mean = column.sum() / 50.0;
@@ -66,13 +73,18 @@ fn statistics_are_right_where_the_rows_looked_at_first_say_nothing() {
     }
     // A constant becomes exactly zero.
     let constant = Array2::from_elem((n, 1), 0.1);
-    let map = FeatureMap::fit(FeatureSettings::default(), constant.view()).unwrap();
+    let map = FeatureMap::fit(
+        FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+        constant.view(),
+    )
+    .unwrap();
     assert!(map.transform(constant.view()).unwrap().iter().all(|z| z.abs() < 1e-8));
 }
 
 #[test]
 fn clips_and_refuses_bad_input() {
-    let settings = FeatureSettings { clip: 1.5, ..FeatureSettings::default() };
+    let settings =
+        FeatureSettings { expansion: Expansion::Poly2, clip: 1.5, ..FeatureSettings::default() };
     let signals = array![[0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [100.0]];
     let map = FeatureMap::fit(settings, signals.view()).unwrap();
     assert_eq!(map.transform(signals.view()).unwrap()[[6, 1]], 1.5);

@@ -333,7 +333,11 @@ mod tests {
             let wave = ((i * (j + 3)) as f64 * 0.37).sin();
             if j == 1 { 1e6 + wave } else { wave + j as f64 }
         });
-        let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+        let map = FeatureMap::fit(
+            FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+            signals.view(),
+        )
+        .unwrap();
         let features = map.transform(signals.view()).unwrap();
         for kernel in [
             Kernel::Rbf { gamma: 0.05 },
@@ -379,12 +383,22 @@ mod tests {
     fn clipped_and_other_features_are_left_to_the_general_way() {
         let signals = Array2::from_shape_fn((30, 2), |(i, j)| (i + j) as f64);
         for (settings, kernel) in [
-            (FeatureSettings { clip: 1.0, ..FeatureSettings::default() }, Kernel::Linear),
+            (
+                FeatureSettings {
+                    expansion: Expansion::Poly2,
+                    clip: 1.0,
+                    ..FeatureSettings::default()
+                },
+                Kernel::Linear,
+            ),
             (
                 FeatureSettings { expansion: Expansion::Raw, ..FeatureSettings::default() },
                 Kernel::Linear,
             ),
-            (FeatureSettings::default(), Kernel::Laplace { gamma: 1.0 }),
+            (
+                FeatureSettings { expansion: Expansion::Poly2, ..FeatureSettings::default() },
+                Kernel::Laplace { gamma: 1.0 },
+            ),
         ] {
             let map = FeatureMap::fit(settings, signals.view()).unwrap();
             let features = map.transform(signals.view()).unwrap();

@@ -72,6 +72,15 @@ pub struct Support {
     pub prices: Prices,
 }
 
+/// How far decisions can be from those of the exact optimum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PredictionBound {
+    /// In the units of decisions.
+    pub distance: f64,
+    /// Whether it holds in any situation; else in those that were learned from.
+    pub everywhere: bool,
+}
+
 /// g(s) = Vᵀφ(s): inverse optimization without a kernel, solved for V itself. No samples are kept,
 /// nor the prices of their limits, which would outweigh the model: they follow from V and the data.
 #[derive(Clone, Debug, PartialEq)]
@@ -254,19 +263,35 @@ impl Model {
         self.theta.as_ref().map(|_| self.record.certificate.theta_bound(self.record.regularization))
     }
 
-    /// How far any decision of the model can be from the exact optimum's, where the certificate
-    /// says more than the limits do.
-    pub fn prediction_bound(&self) -> Option<f64> {
+    /// How far decisions of the model can be from the exact optimum's, where the certificate says
+    /// more than the limits do: any decision for a kernel with a bound, those in the situations it
+    /// was learned from for others, such as one with a slope.
+    pub fn prediction_bound(&self) -> Option<PredictionBound> {
         // The bound is about coefficients alone; a learned θ_uu has its own.
         if self.theta.is_some() {
             return None;
         }
-        let largest = self.kernel().bound()?;
+        let everywhere = self.kernel().bound();
+        let largest = everywhere.or_else(|| self.largest_kernel_value())?;
         let bound = self.record.certificate.prediction_bound(largest, self.record.regularization);
         let limits = self.set.limits();
         let square: f64 =
             limits.upper().iter().zip(limits.lower()).map(|(u, l)| (u - l) * (u - l)).sum();
-        (bound < square.sqrt()).then_some(bound)
+        (bound < square.sqrt())
+            .then_some(PredictionBound { distance: bound, everywhere: everywhere.is_some() })
+    }
+
+    /// The largest κ(s, s) of the situations that carry weight.
+    fn largest_kernel_value(&self) -> Option<f64> {
+        let support = self.support()?;
+        let mut largest = None;
+        // One by one: all their features might not fit.
+        for signal in support.signals.axis_chunks_iter(Axis(0), 1) {
+            let features = self.features.transform(signal).ok()?.into_raw_vec_and_offset().0;
+            let own = support.kernel.evaluate(&features, &features);
+            largest = Some(largest.map_or(own, |so_far: f64| so_far.max(own)));
+        }
+        largest
     }
 
     /// What a limit is called.

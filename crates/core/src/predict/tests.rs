@@ -1,7 +1,7 @@
 //! Every way to a decision gives the same one.
 
 use super::*;
-use crate::features::FeatureSettings;
+use crate::features::{Expansion, FeatureSettings};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::model::{FeatureWeights, FitRecord, Support};
 use crate::problem::Certificate;
@@ -22,7 +22,8 @@ fn model(kernel: Kernel, clip: f64, n: usize) -> Model {
     let signals = Array2::from_shape_fn((n, 4), |(i, j)| {
         ((i * (j + 2)) as f64 * 0.7).sin() * (1.0 + j as f64)
     });
-    let settings = FeatureSettings { clip, ..FeatureSettings::default() };
+    let settings =
+        FeatureSettings { expansion: Expansion::Poly2, clip, ..FeatureSettings::default() };
     let certificate = Certificate {
         objective: 0.0,
         primal: 0.0,

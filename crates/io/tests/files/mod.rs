@@ -50,8 +50,10 @@ impl Folder {
         self.0.path().join(name)
     }
 
+    /// A new file each time: ext4 waits for the disk when an old one is cut to nothing and closed.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
+        let _ = std::fs::remove_file(&path);
         std::fs::write(&path, bytes).unwrap();
         path
     }

@@ -102,7 +102,7 @@ fn settings(demos: &Demonstrations) -> FitSettings {
     FitSettings {
         lower: Some(Numbers(demos.lower.to_vec())),
         upper: Some(Numbers(demos.upper.to_vec())),
-        regularization: REGULARIZATION,
+        regularization: REGULARIZATION.into(),
         ..FitSettings::default()
     }
 }
@@ -110,7 +110,11 @@ fn settings(demos: &Demonstrations) -> FitSettings {
 /// Without limits the same program is kernel ridge regression; what it wants is then cut to the
 /// limits.
 fn copy(data: &Dataset, fit: &Fit, regularization: f64) -> Result<Model, CliError> {
-    let unlimited = FitSettings { unbounded: true, regularization, ..FitSettings::default() };
+    let unlimited = FitSettings {
+        unbounded: true,
+        regularization: regularization.into(),
+        ..FitSettings::default()
+    };
     let mut model = Pipeline::new(unlimited)?.fit(data)?.model;
     model.set = fit.model.set.clone();
     Ok(model)

@@ -19,7 +19,8 @@ pub fn chosen(
     division: &Division,
     quiet: bool,
 ) -> Result<FitSettings, CliError> {
-    let space = Space::usual(given, data.signals().ncols())?;
+    let n_rows = rows.iter().map(ExactSizeIterator::len).sum();
+    let space = Space::usual(given, (n_rows, data.signals().ncols()))?;
     let mut given = given.clone();
     scales_asked_for(&mut given);
     let given = &given;

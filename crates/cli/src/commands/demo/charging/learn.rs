@@ -6,6 +6,7 @@ use super::tables;
 use crate::error::CliError;
 use crate::findings::charging::{Choice, KERNEL, Ridge, rmse};
 use crate::interrupt;
+use argwhy::core::features::Expansion;
 use argwhy::{Dataset, FitSettings, Pipeline, Predictor};
 use argwhy_experts::charging::{self, LIMIT_ROWS, Night, PERIODS};
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
@@ -22,7 +23,12 @@ const RIDGE_CHOICES: [f64; 6] = [1e-1, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5];
 
 pub fn settings(regularization: f64) -> Result<FitSettings, CliError> {
     let kernel = KERNEL.parse().map_err(CliError::Usage)?;
-    Ok(FitSettings { kernel, regularization, ..FitSettings::default() })
+    Ok(FitSettings {
+        features: Expansion::Poly2,
+        kernel,
+        regularization: regularization.into(),
+        ..FitSettings::default()
+    })
 }
 
 /// Nights as argwhy learns from them, each with its own limits.
