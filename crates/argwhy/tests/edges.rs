@@ -6,6 +6,7 @@ use argwhy::core::solver::{Observer, Status};
 use argwhy::settings::{KernelKind, Numbers, SolverKind, ThetaChoice};
 use argwhy::{Dataset, Error, Fit, FitSettings, Pipeline, Predictor, Progress};
 use ndarray::Array2;
+use std::slice;
 
 /// Signals in [-1, 1] and what an expert with limits -0.6 and 0.5 decides on them.
 fn rows(n_samples: usize, signal_dim: usize, decision_dim: usize) -> (Array2<f64>, Array2<f64>) {
@@ -42,15 +43,12 @@ fn sound(case: &str, fit: &Fit, signals: &Array2<f64>) -> Array2<f64> {
     let numbers = [certificate.primal, certificate.dual, certificate.gap, certificate.objective];
     assert!(numbers.iter().all(|v| v.is_finite()), "{case}: {certificate:?}");
     assert!(certificate.dual <= certificate.primal, "{case}: {certificate:?}");
-    match fit.outcome.status {
-        Status::Solved => assert!(certificate.relative_gap <= 1e-6, "{case}: {certificate:?}"),
-        _ => {
-            let said = format!("{:#}", fit.verdict());
-            assert!(
-                said.contains("(try") || said.contains("(raise") || said.contains("(norm"),
-                "{case}: {said}"
-            );
-        }
+    if fit.outcome.status == Status::Solved {
+        assert!(certificate.relative_gap <= 1e-6, "{case}: {certificate:?}");
+    } else {
+        let said = format!("{:#}", fit.verdict());
+        let helps = ["(try", "(raise", "(norm"].iter().any(|remedy| said.contains(remedy));
+        assert!(helps, "{case}: {said}");
     }
     if let Some(support) = fit.model.support() {
         assert!(support.coefficients.iter().all(|a| a.is_finite()), "{case}");
@@ -84,11 +82,13 @@ fn signals_of_any_size_are_learned_alike_or_refused_with_the_remedy() {
             assert!(said.contains(part), "{said}");
         }
     }
+    let all = 0..60;
     for scale in [1e-80, 1e-150, 1e-310] {
         let mut notes = Notes::default();
         let scaled = &signals * scale;
         let data = Dataset::new(scaled.clone(), decisions.clone()).unwrap();
-        let found = Pipeline::new(settings()).unwrap().fit_rows(&data, &[0..60], &mut notes);
+        let found =
+            Pipeline::new(settings()).unwrap().fit_rows(&data, slice::from_ref(&all), &mut notes);
         sound(&format!("{scale:e}"), &found.unwrap(), &scaled);
         let told = notes.0.join("\n");
         assert!(told.contains("next to nothing") && told.contains("multiply"), "{told}");
@@ -139,7 +139,7 @@ fn any_regularization_has_an_answer_or_says_what_to_change() {
         for k in [1e-14, 1e-12, 1e-10, 1e-8, 1e-4, 1.0, 1e3, 1e6] {
             for normalize in [Normalization::Zscore, Normalization::None] {
                 let own = FitSettings { regularization: k.into(), normalize, ..settings() };
-                let case = format!("k = {k:e}, {normalize:?}, clean {}", decisions == &clean);
+                let case = format!("k = {k:e}, {normalize:?}, clean {}", *decisions == clean);
                 let found = fit(own.clone(), &signals, decisions).unwrap();
                 sound(&case, &found, &signals);
                 assert!(k < 1e-8 || found.outcome.status == Status::Solved, "{case}");

@@ -30,7 +30,7 @@ pub enum CliError {
     #[error("{source}; it was saved to `{}` instead: move it from there", path.display())]
     Elsewhere {
         /// Why not there.
-        source: argwhy::Error,
+        source: Box<argwhy::Error>,
         /// Where it is.
         path: PathBuf,
     },

@@ -3,16 +3,21 @@
 
 use crate::files::{Folder, decisions, flat_hdf5, npy_of, npz, signals};
 use argwhy_io::{DataError, DataRequest, load, load_if};
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 fn csv(rows: usize) -> String {
     let mut text = "signals_0,signals_1,decisions_0\n".to_owned();
     for i in 0..rows {
-        text += &format!("{},{},{}\n", i, 0.5 * i as f64, 0.25 * i as f64);
+        let x = i as f64;
+        writeln!(text, "{x},{},{}", 0.5 * x, 0.25 * x).unwrap();
     }
     text
 }
+
+/// What is done to a file, given its bytes and others.
+type Change = fn(&Path, &[u8], &[u8]);
 
 /// Each format with 400 rows, and the same with others.
 fn files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
@@ -32,7 +37,7 @@ fn files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn a_file_that_goes_or_changes_while_it_is_read_gives_all_of_one_or_an_error() {
-    let changes: [(&str, fn(&Path, &[u8], &[u8])); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("goes", |path, _, _| fs::remove_file(path).unwrap()),
         ("is cut", |path, old, _| fs::write(path, &old[..old.len() / 2]).unwrap()),
         ("is emptied", |path, _, _| fs::write(path, "").unwrap()),

@@ -235,7 +235,7 @@ pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliErr
         let name = format!("{stem}-{}.argwhy", std::process::id());
         let elsewhere = std::env::temp_dir().join(name);
         match write(&elsewhere) {
-            Ok(()) => CliError::Elsewhere { source, path: elsewhere },
+            Ok(()) => CliError::Elsewhere { source: Box::new(source), path: elsewhere },
             Err(_) => CliError::Argwhy(source),
         }
     })
