@@ -240,7 +240,7 @@ fn jsonl_answers_every_line() {
 }
 
 /// The settings of a model, whatever command gave them.
-fn asked_for(folder: &Folder, name: &str) -> serde_json::Value {
+fn asked_for(folder: &Folder, name: &str) -> Value {
     let mut settings = argwhy::load_model(&folder.path(name)).unwrap().settings;
     settings.as_object_mut().unwrap().remove("provenance");
     settings
