@@ -25,6 +25,8 @@ ray = pytest.importorskip("ray")
 SETTINGS = {
     "bounds": (-1, 1),
     "features": "raw",
+    "kernel": "rbf",
+    "trend": "none",
     "regularization": 1e-5,
     # What is stored in 16 bits on one machine has other bits than what is computed.
     "operator": "tiled",
