@@ -22,6 +22,7 @@ import threading
 import time
 
 os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import numpy as np
 import ray

@@ -20,6 +20,8 @@ from argwhy.ray import Cluster, ClusterError, simulate
 
 # Ray reads it when it is imported.
 os.environ.setdefault("RAY_AUTH_MODE", "token")
+# Its workers run behind everything else by default, which on a busy machine takes minutes.
+os.environ.setdefault("RAY_worker_niceness", "0")
 ray = pytest.importorskip("ray")
 
 SETTINGS = {
