@@ -289,6 +289,8 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     np.savez(tmp_path / "d.npz", observations=X, actions=y, w=np.arange(700) % 4)
     monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
     common = [tmp_path / "d.npz", "--rows", "50:650", "--bounds=-1,1", "--weights=w", "--operator", "tiled", "--json"]
+    # How many rows a verdict looks at depends on the time that the fit took.
+    common += ["--holdout", "0"]
     answers = {}
     for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
         model = tmp_path / f"{name}.argwhy"
@@ -298,7 +300,6 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
         answers[name]["estimator"] = KernelInverseOptimizer.load(model)
     assert "on ray" in done.stderr
     assert answers["here"]["objective"] == answers["there"]["objective"]
-    assert answers["here"]["judged"] == answers["there"]["judged"]
     same(answers["here"]["estimator"], answers["there"]["estimator"])
     (tmp_path / "d.npz").write_bytes(b"no data")
     refused = command("fit", *common, "-o", tmp_path / "m.argwhy", "--ray", address, check=False)

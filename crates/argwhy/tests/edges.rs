@@ -75,8 +75,8 @@ fn signals_of_any_size_are_learned_alike_or_refused_with_the_remedy() {
         assert!(off < 1e-4, "{case}: {off}");
     }
     for scale in [1e150, 1e80] {
-        let squared = FitSettings { features: Expansion::Poly2, ..settings() };
-        let error = fit(squared, &(&signals * scale), &decisions).unwrap_err();
+        let squares = FitSettings { features: Expansion::Poly2, ..settings() };
+        let error = fit(squares, &(&signals * scale), &decisions).unwrap_err();
         let said = format!("{error:#}");
         for part in ["too large to be squared", "divide them", "--features raw"] {
             assert!(said.contains(part), "{said}");

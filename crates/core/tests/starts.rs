@@ -165,7 +165,7 @@ fn many(n: usize) -> (Problem, HostOperator) {
     let kernel = Kernel::Rbf { gamma: 4.0 };
     let kind = OperatorKind::Stored;
     let operator = HostOperator::new(signals.view(), kernel, Precision::F32, kind).unwrap();
-    (Problem::new(decisions.view(), set, 1e-5).unwrap(), operator)
+    (Problem::new(decisions.view(), set, 3e-5).unwrap(), operator)
 }
 
 #[test]

@@ -97,11 +97,12 @@ def simulate(
     exact, _ = _product((n_samples, decision_dim, workers), double / cores, network)
     pairs = n_samples * (n_samples + 1) / 2
     ideal = pairs / (workers * cores)
-    # Panels: N·rank values in single precision; B and its Gram matrices: 2 N·rank² and more for
-    # those who switch sides; each product one application of 2 N·rank values of four bytes.
+    # Panels: N·rank values in single precision. B and its Gram matrix: N·rank² operations each,
+    # and for each dimension half of that, for those that are at a limit. Each product comes with
+    # one application, which reads B twice.
     panel = n_samples * rank
     panels = panel * single / (workers * cores) + panel * 4 / bandwidth
-    driver = 2 * (2 + decision_dim) / 2 * n_samples * rank**2 / driver_flops
+    driver = (2 + decision_dim / 2) * n_samples * rank**2 / driver_flops
     driver += products * 2 * panel * 4 / driver_bandwidth
     computing = (products * single + exact_products * double) * ideal
     total = products * product + exact_products * exact + panels + driver

@@ -48,4 +48,7 @@ fn what_has_no_meaning_with_ray_is_refused() {
     says(&refused(&["--device", "cuda"]), &["--ray", "--device"]);
     let ran = folder.run(FIT.iter().chain(&["--ray-workers", "2"])).exits(2);
     says(&ran.stderr, &["--ray <auto|ADDRESS>"]);
+    let folder = Folder::with_data(30);
+    folder.write("fit.toml", "ray-cpus = 2\n");
+    says(&folder.refused(FIT.iter().chain(&["--config", "fit.toml"])), &["by --ray"]);
 }

@@ -51,11 +51,14 @@ fn data_that_is_damaged() {
     folder.write("text.csv", text);
     says(
         &folder.refused(fit("text.csv", &[])),
-        &["line 3", "`decisions`", "`four` is not a number"],
+        &["line 3", "`decisions`", "`four`; `decisions` needs numbers"],
     );
     folder.write("semicolons.csv", text.replace(',', ";"));
     // Separators are found by themselves.
-    says(&folder.refused(fit("semicolons.csv", &[])), &["line 3", "`four` is not a number"]);
+    says(
+        &folder.refused(fit("semicolons.csv", &[])),
+        &["line 3", "`four`; `decisions` needs numbers"],
+    );
     folder.write("ragged.csv", "signals,decisions\n1,2\n3\n");
     says(&folder.refused(fit("ragged.csv", &[])), &["line 3"]);
 }

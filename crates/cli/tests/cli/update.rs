@@ -130,8 +130,8 @@ fn a_model_says_how_it_came_about() {
     };
     let (old, all, more) = (about("kept.argwhy"), about("all.argwhy"), about("more.argwhy"));
     assert_eq!(old["source"], "old.csv");
-    let command = "argwhy fit old.csv --features raw --normalize none --bounds=-1,1 --holdout 0 \
-                   --keep-data";
+    let command = "argwhy fit old.csv --regularization 1e-6 --normalize none --bounds=-1,1 \
+                   --holdout 0 --keep-data";
     assert_eq!(old["command"], command);
     assert_eq!(old["versions"]["argwhy"], env!("CARGO_PKG_VERSION"));
     assert_eq!(more["source"], "old.csv, new.csv");

@@ -24,7 +24,13 @@ pub fn backend(
     (settings, source): (&FitSettings, &SourceOptions),
     outputs: &OutputOptions,
 ) -> Result<Option<Arc<dyn Backend>>, CliError> {
-    let Some(address) = &outputs.ray else { return Ok(None) };
+    let Some(address) = &outputs.ray else {
+        if outputs.ray_workers.or(outputs.ray_cpus).is_some() {
+            let why = "ray-workers and ray-cpus are about a cluster; say where it is by --ray";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        return Ok(None);
+    };
     check(settings)?;
     let options = json!({
         "address": (address != "auto").then_some(address),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What Ray costs and what a simulation is worth, on this machine, in Markdown.
 
-    python bench/ray.py [--rows 50000] [--features 78] [--products 3] [--fit 6000]
+    python bench/on_ray.py [--rows 50000] [--features 78] [--products 3] [--fit 6000]
 
 Needs `pip install 'argwhy[ray]'` with a release build. Rows are random, around 50 centres.
 
