@@ -22,6 +22,7 @@ import threading
 import time
 
 os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import numpy as np
 import ray
@@ -58,7 +59,7 @@ def recorded(signals, decisions):
     """The job of a fit, without the fit."""
     recorder = Recorder()
     try:
-        settings = {"bounds": (-1, 1), "features": "raw", "operator": "tiled", "memory": "4GiB"}
+        settings = {"bounds": (-1, 1), "features": "raw", "kernel": "rbf", "trend": "none", "operator": "tiled", "memory": "4GiB"}
         KernelInverseOptimizer(**settings, backend=recorder).fit(signals, decisions)
     except ValueError:
         pass
@@ -133,7 +134,7 @@ def simulation(recorder, products):
 
 def bits(n_rows, n_features):
     signals, decisions = data(n_rows, n_features)
-    settings = {"bounds": (-1, 1), "features": "raw", "operator": "tiled"}
+    settings = {"bounds": (-1, 1), "features": "raw", "kernel": "rbf", "trend": "none", "operator": "tiled"}
     expected = KernelInverseOptimizer(**settings).fit(signals, decisions)
     print(f"\n## Bits, a fit of {n_rows:,} rows: {expected.status_}, {expected.history_['kernel_products'][-1]} products\n")
     for workers, kills in ((1, False), (2, False), (4, False), (2, True)):

@@ -133,7 +133,7 @@ class Cluster:
     def connect(self) -> int:
         """Starts the workers unless they are there, and says how many cores they have."""
         if self._pool is None:
-            self._ask_for_a_token()
+            self._prepare()
             ray = self._ray = extra("ray", "argwhy.ray", "ray")
             self._init(ray)
             nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
@@ -144,12 +144,14 @@ class Cluster:
             self._cores = workers * cpus
         return self._cores
 
-    def _ask_for_a_token(self) -> None:
-        """Of a Ray that is started here: it listens on every interface, even for one machine."""
+    def _prepare(self) -> None:
+        """A Ray that is started here asks for a token and does not put its workers last."""
         own = self.address == "local" or (self.address is None and not _is_part_of_a_cluster())
-        # Ray reads it when it is imported.
+        # It listens on every interface, even for one machine. Ray reads this when it is imported.
         if own and "ray" not in sys.modules:
             os.environ.setdefault("RAY_AUTH_MODE", "token")
+        if own:
+            os.environ.setdefault("RAY_worker_niceness", "0")
 
     def _init(self, ray: Any) -> None:
         if ray.is_initialized():
