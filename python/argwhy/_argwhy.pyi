@@ -106,6 +106,8 @@ class Model:
     @property
     def signal_names(self) -> list[str]: ...
     @property
+    def units(self) -> dict[str, str]: ...
+    @property
     def decision_names(self) -> list[str]: ...
     @property
     def decision_dim(self) -> int: ...
@@ -165,6 +167,7 @@ def fit(
     rows: str | None = None,
     follow: object = None,
     names: dict[str, list[str]] | None = None,
+    units: dict[str, str] | None = None,
     more: list[dict[str, Any]] | None = None,
     start: Model | None = None,
     same_features: bool = False,
@@ -172,7 +175,10 @@ def fit(
     resume: str | None = None,
 ) -> Fit: ...
 def explain(
-    model: Model, signals: FloatArray | None = None, limits: Parameters | None = None
+    model: Model,
+    signals: FloatArray | None = None,
+    limits: Parameters | None = None,
+    numeraire: tuple[str, str] | None = None,
 ) -> dict[str, Any]: ...
 def explain_one(
     model: Model,
@@ -181,6 +187,7 @@ def explain_one(
     limits: Parameters | None = None,
     by: float | None = None,
     signal_limits: Parameters | None = None,
+    numeraire: tuple[str, str] | None = None,
 ) -> dict[str, Any]: ...
 def familiarity(model: Model, signals: FloatArray) -> NDArray[np.float64] | None: ...
 def load_model(path: str) -> Model: ...
