@@ -20,7 +20,9 @@ def effects(explanation: dict[str, Any], signals: Any, axes: Any) -> Any:
     for panel, signal in zip(panels, chosen):
         effect = signal["effect"]
         for m, name in enumerate(explanation["decisions"]):
-            (line,) = panel.plot(effect["at"], effect["desired"][m], label=name)
+            known, guessed = _known(effect, m)
+            (line,) = panel.plot(effect["at"], known, label=_titled(name, explanation["units"]))
+            panel.plot(effect["at"], guessed, ":", color=line.get_color())
             low = [g - apart for g, apart in zip(effect["desired"][m], effect["spread"][m])]
             high = [g + apart for g, apart in zip(effect["desired"][m], effect["spread"][m])]
             panel.fill_between(effect["at"], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
@@ -28,7 +30,7 @@ def effects(explanation: dict[str, Any], signals: Any, axes: Any) -> Any:
                 panel.plot(effect["at"], effect["decision"][m], "--", color=line.get_color(), linewidth=1)
         # Where the data lies.
         panel.plot(effect["at"], [0.0] * len(effect["at"]), "|", color="0.6", transform=panel.get_xaxis_transform())
-        panel.set_xlabel(signal["name"])
+        panel.set_xlabel(_titled(signal["name"], explanation["units"]))
         panel.set_title(f"{100 * signal['importance']:.1f} %", fontsize="medium")
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
@@ -36,6 +38,33 @@ def effects(explanation: dict[str, Any], signals: Any, axes: Any) -> Any:
         panels[0].set_ylabel("desired, above its mean")
         panels[0].legend()
     return axes
+
+
+def pair(numeraire: dict[str, str] | None) -> tuple[str, str] | None:
+    """A decision and the signal that is its price."""
+    if numeraire is None:
+        return None
+    if not isinstance(numeraire, dict) or len(numeraire) != 1:
+        raise ValueError(f"numeraire is {numeraire!r}; expected one decision with its price, such as {{'power': 'price'}}")
+    return next((str(decision), str(signal)) for decision, signal in numeraire.items())
+
+
+def _titled(name: str, units: dict[str, str]) -> str:
+    unit = units.get(name)
+    return name if unit is None or name.endswith(f"[{unit}]") else f"{name} [{unit}]"
+
+
+def _known(effect: dict[str, Any], m: int) -> tuple[list[float], list[float]]:
+    """The curve where it rests on decisions that no limit holds, and where it is a guess."""
+    curve = effect["desired"][m]
+    if effect["free"] is None:
+        return curve, [float("nan")] * len(curve)
+    known = [rows >= 2 for rows in effect["free"][m]]
+    beside = [known[max(k - 1, 0) : k + 1] for k in range(len(curve))]
+    return (
+        [value if any(bins) else float("nan") for value, bins in zip(curve, beside)],
+        [value if not all(bins) else float("nan") for value, bins in zip(curve, beside)],
+    )
 
 
 def _chosen(explanation: dict[str, Any], signals: Any) -> list[dict[str, Any]]:
