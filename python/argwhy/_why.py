@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from ._extras import extra
@@ -80,8 +79,16 @@ def _chosen(explanation: dict[str, Any], signals: Any) -> list[dict[str, Any]]:
     return [known[name] for name in signals]
 
 
+def _escape(text: str) -> str:
+    from html import escape  # of use in notebooks alone
+
+    return escape(text)
+
+
 def summary(estimator: Any) -> str:
-    """A fitted estimator as a table for notebooks."""
+    """A fitted estimator as a table for notebooks, another by what it was told."""
+    if "_model" not in estimator.__dict__:
+        return f"<code>{_escape(repr(estimator))}</code>"
     certificate = estimator.certificate_
     model = estimator._model
     rows = [
@@ -91,8 +98,8 @@ def summary(estimator: Any) -> str:
         ("decisions", ", ".join(model.decision_names) or str(model.decision_dim)),
         ("samples", f"{estimator.n_support_} of {model.record['n_samples']} carry weight"),
     ]
-    body = "".join(f"<tr><th style='text-align:left'>{escape(a)}</th><td>{escape(str(b))}</td></tr>" for a, b in rows)
-    return f"<div><strong>{escape(type(estimator).__name__)}</strong><table>{body}</table>{_bars(model)}</div>"
+    body = "".join(f"<tr><th style='text-align:left'>{_escape(a)}</th><td>{_escape(str(b))}</td></tr>" for a, b in rows)
+    return f"<div><strong>{_escape(type(estimator).__name__)}</strong><table>{body}</table>{_bars(model)}</div>"
 
 
 def _bars(model: Any) -> str:
@@ -104,7 +111,7 @@ def _bars(model: Any) -> str:
     signals = _argwhy.explain(model)["signals"][:8]
     bar = "<div style='background:#0072B2;height:0.7em;width:{:.1f}em'></div>"
     rows = "".join(
-        f"<tr><td>{escape(signal['name'])}</td><td>{bar.format(15 * signal['importance'])}</td>"
+        f"<tr><td>{_escape(signal['name'])}</td><td>{bar.format(15 * signal['importance'])}</td>"
         f"<td>{100 * signal['importance']:.1f} %</td></tr>"
         for signal in signals
     )

@@ -5,7 +5,6 @@ Settings, defaults and mathematics are Rust's.
 
 from __future__ import annotations
 
-import html
 import os
 import warnings
 from collections.abc import Callable
@@ -779,7 +778,7 @@ class KernelInverseOptimizer(Parametrised):
         return _why.effects(self.explain(X, constraints), signals, axes)
 
     def _repr_html_(self) -> str:
-        return _why.summary(self) if "_model" in self.__dict__ else f"<code>{html.escape(repr(self))}</code>"
+        return _why.summary(self)
 
     # scikit-learn
 
