@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import pathlib
 import re
 import time
 import warnings
@@ -61,7 +62,8 @@ def score(cell, source):
     about |= {"note": demonstrations.note, "genuine": demonstrations.genuine}
     about["decision_microseconds"] = decision_time(policy, demonstrations.observations)
     if cell["episodes"]:
-        about |= episodes_of(policy, task.world, cell["episodes"])
+        at_once = 50 if cell["rows"] <= LARGE else 100
+        about |= episodes_of(policy, task.world, cell["episodes"], at_once)
     return about
 
 
@@ -93,7 +95,10 @@ def rows_of(cell, source):
     """The demonstrations of a cell and the rows it learns from."""
     task = TASKS[cell["task"]]
     demonstrations = data.load(source, task, cell.get("loaded", cell["rows"]))
-    mask = data.drawn(demonstrations, cell["rows"], cell["draw"], published_rows(task, cell))
+    if "half" in cell:
+        mask = data.of_half(demonstrations, cell["rows"], cell["draw"], cell["half"])
+    else:
+        mask = data.drawn(demonstrations, cell["rows"], cell["draw"], published_rows(task, cell))
     if mask is None:
         raise Left(f"draw {cell['draw']} of {cell['rows']} rows: there are {len(demonstrations)}")
     if "better" in cell:
@@ -115,7 +120,10 @@ def machine(rows):
     """Where and with how much a fit of that many rows runs."""
     if rows <= LARGE:
         return {"threads": 1, "device": "cpu", "memory": "3GiB"}
-    return {"threads": 4, "device": "auto", "memory": "6GiB"}
+    # By name where there is one, so that episodes are decided there as well.
+    device = "cuda" if pathlib.Path("/dev/nvidia0").exists() else "auto"
+    memory = "6GiB" if rows <= 200_000 else "32GiB"
+    return {"threads": 4, "device": device, "memory": memory}
 
 
 @contextlib.contextmanager
@@ -236,10 +244,10 @@ def decision_time(policy, signals, calls=200):
     return float(np.median(times) * 1e6)
 
 
-def episodes_of(policy, world, episodes):
+def episodes_of(policy, world, episodes, at_once=50):
     from argwhy.gym import d4rl_score, evaluate
 
-    result = evaluate(policy, world, episodes, seed=0, at_once=50)
+    result = evaluate(policy, world, episodes, seed=0, at_once=at_once)
     scores = [d4rl_score(world, one) for one in result.returns.tolist()]
     return {
         "scores": [round(one, 3) for one in scores],

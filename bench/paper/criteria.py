@@ -23,6 +23,7 @@ import data
 import numpy as np
 from argwhy import KernelInverseOptimizer
 
+import ideas
 import settings as candidates
 
 SHAKE = 0.1
@@ -61,13 +62,12 @@ def measure(demonstrations, mask, settings, world, options, n_folds=5):
         if drift is None:
             drift = drifted(policy, world, demonstrations, fold, spread)
             drift |= strayed(policy, world, demonstrations, mask, spread)
-    out = {name: float(np.mean(np.concatenate(parts))) for name, parts in found.items()}
-    for name in out.keys() - {"regret"}:
-        out[name] = out[name] ** 0.5
+    together = {name: np.concatenate(parts) for name, parts in found.items()}
+    # No episode may be as long as a window is.
+    out = {name: root(parts) if len(parts) else None for name, parts in together.items()}
+    out["regret"] = float(np.mean(together["regret"]))
     out["gain"] = abs(np.log(slope(pairs)))
-    of_folds = [float(np.mean(part)) ** 0.5 for part in found["error"]]
-    slow = [float(np.mean(part)) ** 0.5 for part in found[f"slow_{WINDOWS[1]}"]]
-    return {**out, **drift, "folds": of_folds, "slow_folds": slow}
+    return {**out, **drift, "folds": [root(part) for part in found["error"]]}
 
 
 def window_means(errors, episodes, length):
@@ -87,12 +87,21 @@ def slope(pairs):
     return max(float((decided * expert).sum() / (decided**2).sum()), 1e-3)
 
 
+def root(squares):
+    return float(np.mean(squares)) ** 0.5
+
+
 def squared(difference):
     """Row by row."""
     return (difference**2).sum(axis=1)
 
 
 def fit(signals, decisions, mask, settings, options):
+    """What settings learn from those rows, ideas included."""
+    return ideas.fit(signals, decisions, mask, settings, options, one_kernel)
+
+
+def one_kernel(signals, decisions, mask, settings, options):
     """An estimator on those rows, features scaled by all rows as the paper has it."""
     given = {**options, **candidates.parameters(settings, signals.shape[1])}
     preset = given.pop("preset", None)

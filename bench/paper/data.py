@@ -227,6 +227,16 @@ def drawn(demonstrations, rows, draw, published=None):
     return mask
 
 
+def of_half(demonstrations, rows, draw, half):
+    """As `drawn`, all of them from one of two policies: 0 is medium, 1 expert."""
+    mask = np.zeros(len(demonstrations), bool)
+    room = len(mask) // 2
+    if (draw + 1) * rows > room:
+        return None
+    mask[half * room + draw * rows :][:rows] = True
+    return mask
+
+
 def better(demonstrations, mask, share):
     """The rows of the episodes with the highest returns, about `share` of the rows of `mask`."""
     if demonstrations.rewards is None:

@@ -3,6 +3,7 @@
 import html
 import pathlib
 
+import beyond
 import plots
 import rules
 
@@ -90,8 +91,8 @@ def table1(part):
     names = [name for name in names if any(row[name] for row in part["rows"])]
     return (
         "<h2>Table 1: how well policies do that were learned from few rows</h2>"
-        "<p>KIO: the paper's settings. argwhy: settings chosen on the demonstrations alone, never by "
-        "a score. tune: those of <code>argwhy tune</code>. IO: no kernel, the signals "
+        "<p>KIO: the paper's settings. argwhy: what --rule chose, the same settings for all tasks unless "
+        "another rule is asked for. tune: those of <code>argwhy tune</code>. IO: no kernel, the signals "
         "themselves. Cloning: a network of two layers of 256 on the same rows.</p>"
         + scores_table(part, names, ("BC (TD3+BC)", "BC (CQL)"))
         + plots.bars([(row["task"], row) for row in part["rows"]], names, "D4RL score")
@@ -278,7 +279,48 @@ def data_notes(part):
     return table(["task", "data"], [[e(task), (e(note), "left")] for task, note in notes.items()])
 
 
+def ideas(part):
+    tasks = list(part["rows"][0]["scores"])
+    rows = [
+        [e(row["settings"]), f"{row['mean']:.1f}", *[f"{row['scores'][task]['mean']:.1f}" for task in tasks]]
+        for row in part["rows"]
+    ]
+    return (
+        "<h2>The same settings for every task</h2><p>Scores on the rows that choices are made on (draw 0), the best mean "
+        "first. What is best here is chosen by its score; what that is worth stands under “fresh rows”.</p>"
+        + table(["settings", "mean", *map(e, tasks)], rows)
+    )
+
+
+def fresh(part):
+    names = ["KIO", "argwhy", "tune", "cloning", *beyond.COMPARED]
+    names = [name for name in names if any(row[name] for row in part["rows"])]
+    return (
+        "<h2>Fresh rows: what the choices are worth</h2><p>Other rows than those that any choice was made on. argwhy has "
+        "the same settings for all tasks; rules chose a setting a task on draw 0.</p>" + scores_table(part, names)
+        + plots.bars([(f"{row['task']}, {row['n']:,}", row) for row in part["rows"]], names[:4], "D4RL score")
+    )
+
+
+def halves(part):
+    names = [name for name in part["rows"][0] if ", " in name]
+    return (
+        "<h2>Why medium-expert is hard: two laws for the same states</h2><p>As many rows from the medium policy, from the "
+        "expert, or half from each.</p>" + scores_table(part, names)
+    )
+
+
+def million(part):
+    rows = [
+        [e(row["task"]), f"{row['n']:,}", score(row["argwhy"]), f"{row['fit_seconds']:.1f} s", f"{row['relative_gap']:.1e}",
+         (e(row["data"]), "left")]
+        for row in part["rows"]
+    ]
+    return "<h2>A million rows</h2>" + table(["task", "rows", "score", "fit", "relative gap", "data"], rows)
+
+
 SECTIONS = {
     "table1": table1, "table2": table2, "table3": table3, "figure1": figure1, "figure2": figure2,
     "appendixc": appendixc, "growth": growth, "why": why, "landscape": landscape,
+    "ideas": ideas, "fresh": fresh, "halves": halves, "million": million,
 }

@@ -12,7 +12,10 @@ import numpy as np
 from published import APPENDIX_C, SIX, TABLE_1, TABLE_2, TABLE_3, THREE
 from tasks import TASKS
 
+import beyond
 import rules
+from scores import choice, data_note, judged_of, score_of
+from settings import ONE_FOR_ALL
 from wanted import ABLATION, PLAIN, WHY
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -20,9 +23,6 @@ import machine  # noqa: E402
 
 # A row beside the rules: the one that did best on the other tasks.
 ELSEWHERE = "best rule of the other tasks"
-
-# t-quantiles of a 95 % interval by the number of means it is made of, less one.
-STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
 
 def collect(results, wanted, arguments):
@@ -56,53 +56,12 @@ def versions(results):
             yield found["versions"]
 
 
-def score_of(results, cells):
-    """Mean score over cells (draws or seeds) with a 95 % interval; None where there is none.
-
-    Over several draws or seeds the interval is that of their means: single episodes of one policy
-    say nothing about another draw of rows. Of one, it is that of its episodes.
-    """
-    found = [one for cell in cells if (one := results.get(cell)) and one.get("scores")]
-    if not found:
-        return None
-    means = [float(np.mean(one["scores"])) for one in found]
-    scores = np.concatenate([one["scores"] for one in found])
-    if len(means) > 1:
-        half = STUDENT.get(len(means) - 1, 2.0) * np.std(means, ddof=1) / len(means) ** 0.5
-    else:
-        half = 1.96 * scores.std(ddof=1) / len(scores) ** 0.5 if len(scores) > 1 else None
-    return {
-        "mean": float(np.mean(means)),
-        "half": None if half is None else float(half),
-        "spread": float(scores.std(ddof=1)) if len(scores) > 1 else None,
-        "means": [round(one, 2) for one in means],
-        "episodes": len(scores),
-    }
-
-
-def data_note(results, cells, task):
-    """What the rows are; of the first cell that knows, else of the task's definition."""
-    notes = (one["note"] for cell in cells if (one := results.get(cell)) and "note" in one)
-    return next(notes, TASKS[task].stands_in)
-
-
-def choice(results, wanted, task, rule):
-    """What a rule chooses for a task; None while candidates are missing."""
-    judged = judged_of(results, wanted, task)
-    return rules.RULES[rule](judged) if len(judged) == len(wanted.grid) else None
-
-
-def judged_of(results, wanted, task):
-    found = {n: results.get(wanted.judged(task, 0, s)) for n, s in wanted.grid.items()}
-    return {name: one for name, one in found.items() if one}
-
-
 def chosen_score(results, wanted, task, arguments):
     """The score of the rule's choice, and its name."""
     name = choice(results, wanted, task, arguments.rule)
     if name is None:
         return None, None
-    cells = [wanted.chosen(task, d, wanted.grid[name]) for d in wanted.draws_of(task)]
+    cells = [wanted.chosen(task, d, name) for d in wanted.draws_of(task)]
     return score_of(results, cells), name
 
 
@@ -200,7 +159,7 @@ def table3(results, wanted, arguments):
 def better_half(results, wanted, task, name):
     if name is None:
         return None
-    return score_of(results, [wanted.better(wanted.chosen(task, 0, wanted.grid[name]))])
+    return score_of(results, [wanted.better(wanted.chosen(task, 0, name))])
 
 
 def traces(results, wanted, named):
@@ -250,7 +209,7 @@ def by_rows(results, wanted, arguments, pairs):
         kinds = wanted.compared(task, n)
         choice_ = choice(results, wanted, task, arguments.rule)
         if choice_ is not None:
-            kinds["argwhy"] = wanted.chosen(task, 0, wanted.grid[choice_], n)
+            kinds["argwhy"] = wanted.chosen(task, 0, choice_, n)
         row = {"task": task, "n": n, "genuine": wanted.is_genuine(task)}
         row["data"] = data_note(results, kinds.values(), task)
         for name, cell in kinds.items():
@@ -289,11 +248,13 @@ def landscape(results, wanted, arguments):
                     "task": task, "data": judged[name]["note"], "genuine": judged[name]["genuine"],
                     "settings": name, **criteria, "score": found,
                 })
-        if len(scores) < 2:
+        alike = score_of(results, [wanted.tried(task, 0, ONE_FOR_ALL)])
+        if len(scores) < 2 or alike is None:
             continue
         known = {name: judged[name] for name in scores}
+        scores[ONE_FOR_ALL] = alike["mean"]
         related[task] = {c: rules.correlation(known, scores, c) for c in rules.CRITERIA}
-        best = max(scores, key=scores.get)
+        best = max(known, key=scores.get)
         chosen[task] = {"best of all": {"settings": best, "score": scores[best]}}
         for rule, pick in rules.RULES.items():
             name = pick(known)
@@ -307,6 +268,7 @@ def landscape(results, wanted, arguments):
 PARTS = {
     "table1": table1, "table2": table2, "table3": table3, "figure1": figure1, "figure2": figure2,
     "appendixc": appendixc, "growth": growth, "why": why, "landscape": landscape,
+    **beyond.PARTS,
 }
 
 
@@ -331,6 +293,9 @@ def as_text(found):
         "appendixc": ("rbf", "laplace", "linear"),
         "growth": ("n", "KIO", "argwhy", "fixed", "cloning"),
         "why": ("n", "KIO", "fixed", "cloning"),
+        "fresh": ("n", "KIO", "cloning", "argwhy", "tune", *beyond.COMPARED),
+        "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
+        "million": ("n", "argwhy"),
     }
     for part, names in columns.items():
         rows = found["parts"].get(part, {}).get("rows", [])

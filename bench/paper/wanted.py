@@ -8,7 +8,10 @@ import settings
 
 PARTS = [
     "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
+    "fresh", "ideas", "halves", "million",
 ]
+# Without the questions that the paper did not ask.
+USUAL = PARTS[: PARTS.index("why")]
 # Of what `criteria.py` measures: cells of an earlier version are made anew.
 CRITERIA = 2
 WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
@@ -66,8 +69,15 @@ class Wanted:
         return self.score(task, "tune", draw, judge=by, budget=self.budget)
 
     def chosen(self, task, draw, chosen, rows=None):
-        """The score of settings that a rule chose."""
-        return self.score(task, "argwhy", draw, rows, settings=chosen)
+        """The score of settings that a rule chose, by name or as they are."""
+        rows = self.rows(task) if rows is None else rows
+        return self.score(task, "argwhy", draw, rows, settings=self.named(chosen, rows))
+
+    def named(self, chosen, rows):
+        """Settings by the name that a rule gives them."""
+        if chosen == settings.ONE_FOR_ALL:
+            return settings.one_for_all(rows)
+        return self.grid[chosen] if isinstance(chosen, str) else chosen
 
     def table1(self):
         for task in self.of(SIX):
@@ -191,9 +201,90 @@ class Wanted:
 
     def landscape(self):
         for task in self.of([*SIX, *THREE]):
+            yield self.tried(task, 0, settings.ONE_FOR_ALL)
             for chosen in self.grid.values():
                 yield self.judged(task, 0, chosen)
                 yield self.tried(task, 0, chosen)
+
+    def ideas(self):
+        """Every idea on draw 0, where choices are made."""
+        for task in self.of([*SIX, *THREE]):
+            for idea in settings.IDEAS.values():
+                yield self.tried(task, 0, idea)
+
+    def fresh_rows(self, task, large=False):
+        """Rows that no choice was made on: how many, which draw, and what is loaded."""
+        shrink = self.shrink
+        if large:
+            return [(100_000 // shrink, 1, {"loaded": 200_000 // shrink})]
+        rows = self.landscape_rows(task)
+        if rows <= 5000 // shrink:
+            return [(rows, draw, {}) for draw in (1, 2, 3)]
+        if task in THREE:
+            return [(rows, 1, {})]
+        return [(rows, 1, {}), (rows, 2, {"loaded": 4 * rows})]
+
+    def on_fresh(self, task, method, large=False, **more):
+        """Cells of a method on these rows."""
+        return [
+            self.score(task, method, draw, rows, **more, **loaded)
+            for rows, draw, loaded in self.fresh_rows(task, large)
+        ]
+
+    def chosen_on_fresh(self, task, chosen, large=False):
+        rows = self.fresh_rows(task, large)[0][0]
+        return self.on_fresh(task, "argwhy", large, settings=self.named(chosen, rows))
+
+    def fresh_cloning(self, task, large=False):
+        own = {"max_epochs": 20} if self.quick else {}
+        return [
+            cell
+            for seed in range(self.seeds)
+            for cell in self.on_fresh(task, "cloning", large, seed=seed, **own)
+        ]
+
+    def fresh_kio(self, task, large=False):
+        return self.on_fresh(task, "kio", large, settings={"preset": TASKS[task].preset})
+
+    def fresh_tune(self, task):
+        return self.tune(task, 1)
+
+    def fresh_sizes(self):
+        """Tasks with whether they are learned from 100,000 rows."""
+        for task in self.of([*SIX, *THREE]):
+            yield task, False
+            if task in THREE or task == "halfcheetah-expert":
+                yield task, True
+
+    def fresh(self):
+        """The paper's settings, cloning, one for all; what rules choose comes afterwards."""
+        for task, large in self.fresh_sizes():
+            yield from self.fresh_kio(task, large)
+            yield from self.chosen_on_fresh(task, settings.ONE_FOR_ALL, large)
+            if large or task in SIX:
+                yield from self.fresh_cloning(task, large)
+
+    def of_halves(self, task):
+        """Medium-expert's halves alone and together, as many rows of each: by name."""
+        rows = 10_000 // self.shrink
+        ways = {"KIO": {"preset": TASKS[task].preset}, "argwhy": settings.one_for_all(rows)}
+        parts = {"medium": {"half": 0}, "expert": {"half": 1}, "both": {}}
+        return {
+            f"{way}, {part}": {
+                **self.score(task, "argwhy", 1, rows, settings=given, loaded=4 * rows), **half,
+            }
+            for way, given in ways.items() for part, half in parts.items()
+        }
+
+    def halves(self):
+        for task in self.of(THREE):
+            yield from self.of_halves(task).values()
+
+    def million(self):
+        """A million rows of hopper's two policies, the paper's model."""
+        for task in self.of(["hopper-medium-expert"]):
+            rows = 1_000_000 // self.shrink
+            yield self.score(task, "argwhy", 0, rows, settings=settings.DOCUMENTED)
 
     def draws_of(self, task):
         """One where the rows are the paper's own or all there are, else as many as asked for."""
@@ -208,6 +299,7 @@ class Wanted:
         for cell in cells_wanted:
             if "rows" not in cell:
                 continue
-            needed = data.chunks_needed(self.source, TASKS[cell["task"]], cell["rows"])
+            loaded = cell.get("loaded", cell["rows"])
+            needed = data.chunks_needed(self.source, TASKS[cell["task"]], loaded)
             pairs |= dict.fromkeys(needed)
         return [{"kind": "rollout", "teacher": t, "number": n} for t, n in pairs]

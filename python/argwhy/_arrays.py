@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _arrow
 from .errors import DataError
 from .typing import FloatArray
 
@@ -31,6 +32,8 @@ def _floats(values: Any, what: str) -> FloatArray:
         raise TypeError(f"{what} is a sparse {_kind(values)}; sparse input is not supported, convert it with .toarray()")
     if isinstance(values, np.ma.MaskedArray) and bool(np.any(values.mask)):
         raise DataError(f"{what} is a masked array with masked values; fill them or leave those rows out")
+    if _arrow.offers(values):
+        values = _arrow.read(values, what)
     if isinstance(values, (str, bytes, dict, set)):
         raise TypeError(f"{what} is a {_kind(values)}; expected an array of numbers")
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _arrow
 from .errors import DataError
 
 MAX_NAMED = 5
@@ -16,7 +17,7 @@ MAX_NAMED = 5
 
 def feature_names(X: Any) -> NDArray[Any] | None:
     """Names of the columns of a frame, where all of them are text."""
-    columns = getattr(X, "columns", None)
+    columns = _arrow.names(X) if _arrow.offers(X) else getattr(X, "columns", None)
     if columns is None or isinstance(X, np.ndarray):
         return None
     try:

@@ -17,11 +17,15 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """Writes to ``sys.stderr`` as it is at the time, so that notebooks and redirections get it."""
+    """Writes to ``sys.stderr`` as it is at the time, so that notebooks and redirections get it.
 
-    def __init__(self) -> None:
+    ``beside`` says what else stands in the line of progress, such as how many workers are alive.
+    """
+
+    def __init__(self, beside: Callable[[], str] | None = None) -> None:
         self._last = time.monotonic()
         self._width = 0
+        self._beside = beside
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -39,6 +43,8 @@ class Progress:
             f"step {iteration.iteration}  gap {iteration.relative_gap:.1e}  "
             f"products {iteration.kernel_products}  {iteration.seconds:.1f} s"
         )
+        if self._beside is not None:
+            text = f"{text}  {self._beside()}"
         if terminal:
             sys.stderr.write("\r" + text.ljust(self._width))
             sys.stderr.flush()

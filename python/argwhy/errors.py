@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 __all__ = [
+    "BackendError",
+    "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataNotFoundError",
@@ -24,6 +26,17 @@ class DataError(ValueError):
 
 class DataNotFoundError(DataError, FileNotFoundError):
     """There is no data file at the path."""
+
+
+class BackendError(DataError):
+    """The machine that kernel values live on could not go on: a GPU, or a cluster."""
+
+
+class ClusterError(RuntimeError):
+    """Workers could not do what they were asked for; the message says which and why.
+
+    A fit ends with a :class:`BackendError` in the same words.
+    """
 
 
 class ModelFileError(ValueError, OSError):

@@ -38,7 +38,7 @@ class KernelInverseOptimizer(Parametrised):
     minimises it over the allowed decisions.
 
     Parameters have the names, meanings and defaults of the command's options and config file
-    (``argwhy fit --help``), except for the last five; None is a setting that is not mentioned.
+    (``argwhy fit --help``), except for the last six; None is a setting that is not mentioned.
     Attributes that end in an underscore exist after :meth:`fit` or :meth:`load`.
 
     Parameters
@@ -98,6 +98,10 @@ class KernelInverseOptimizer(Parametrised):
     checkpoint, checkpoint_every:
         A file that :meth:`fit` keeps what it reaches in, at the first step after each so many
         seconds, for ``fit(..., resume=file)``; none if not given.
+    backend:
+        Where products with the kernel matrix are computed instead of on ``device``: an
+        :class:`argwhy.ray.Cluster`, or an object with its methods ``connect``, ``open``,
+        ``product``, ``rows``, ``columns`` and ``close``.
     verbose:
         1 reports the plan and every step on ``sys.stderr``.
     callback:
@@ -155,6 +159,7 @@ class KernelInverseOptimizer(Parametrised):
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        backend: Any = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
@@ -194,6 +199,7 @@ class KernelInverseOptimizer(Parametrised):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.backend = backend
         self.verbose = verbose
         self.callback = callback
 
@@ -341,7 +347,7 @@ class KernelInverseOptimizer(Parametrised):
         weights = None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback is a {type(self.callback).__name__}; expected a function of an Iteration")
-        progress = Progress() if self.verbose else None
+        progress = Progress(getattr(self.backend, "progress", None)) if self.verbose else None
         follow = Follow(progress, self.callback) if progress or self.callback else None
         fit = _argwhy.fit(
             signals,
@@ -363,6 +369,7 @@ class KernelInverseOptimizer(Parametrised):
             same_features=same_features,
             checkpoint=None if self.checkpoint is None else (os.fspath(self.checkpoint), float(self.checkpoint_every)),
             resume=None if resume is None else os.fspath(resume),
+            backend=self.backend,
         )
         self._flat = flat
         self._learned(fit.model)
@@ -649,6 +656,15 @@ class KernelInverseOptimizer(Parametrised):
     def units_(self) -> dict[str, str]:
         """Units by the names of signals, decisions and limits, those that are known."""
         return self._fitted.units
+
+    @property
+    def provenance_(self) -> dict[str, Any]:
+        """How the model came about, as far as it knows.
+
+        ``source`` (a file's name), ``rows`` (a hash of the rows it learned from), ``command`` and
+        ``versions``.
+        """
+        return self._fitted.provenance
 
     @property
     def decision_names_(self) -> list[str] | None:

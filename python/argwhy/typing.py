@@ -12,7 +12,10 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 """float64, or float32 where the input was."""
 
 ArrayLike: TypeAlias = Any
-"""Arrays of NumPy, frames of pandas and polars, lists of lists: whatever NumPy reads as numbers."""
+"""Arrays of NumPy, frames of pandas and polars, lists of lists: whatever NumPy reads as numbers.
+
+Also tables that offer themselves to Arrow (`__arrow_c_stream__`, `__arrow_c_array__`).
+"""
 
 Parameters: TypeAlias = Mapping[str, Any]
 """Parameters of an estimator by name."""

@@ -47,6 +47,7 @@ pub fn exception(error: impl Into<argwhy::Error>) -> PyErr {
         argwhy::Error::Threads { .. }
         | argwhy::Error::Machine { .. }
         | argwhy::Error::Settings { .. } => PyValueError::new_err(message),
+        argwhy::Error::Core(CoreError::Backend { .. }) => raise("BackendError", message),
         argwhy::Error::Data(DataError::NotFound { .. }) => raise("DataNotFoundError", message),
         argwhy::Error::Model(ModelFileError::NotFound { .. }) => {
             raise("ModelNotFoundError", message)

@@ -1,6 +1,7 @@
 //! `fit`: arrays and settings to a model, stoppable at any step.
 
 use crate::array::{matrix, vector};
+use crate::cluster::PyMachines;
 use crate::constraints::constraints;
 use crate::error::{exception, guarded, panicked};
 use crate::model::Model;
@@ -12,6 +13,7 @@ use argwhy::core::wording::Worded;
 use argwhy::io::{RowRanges, load_checkpoint};
 use argwhy::notes::cautions;
 use argwhy::{Checkpoints, Dataset, Pipeline, Start};
+use argwhy_cluster::ClusterBackend;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -45,7 +47,8 @@ pub struct Fit {
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
-    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None, resume=None
+    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None, resume=None,
+    backend=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
@@ -64,9 +67,14 @@ pub fn fit(
     same_features: bool,
     checkpoint: Option<(PathBuf, f64)>,
     resume: Option<PathBuf>,
+    backend: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fit> {
     let settings = settings(parameters)?;
     let mut pipeline = Pipeline::new(settings.clone()).map_err(exception)?;
+    if let Some(object) = backend {
+        let machines = Arc::new(PyMachines::new(object)?);
+        pipeline = pipeline.with_backend(Arc::new(ClusterBackend::new(machines)));
+    }
     if let Some(model) = start {
         let core = model.get().core();
         pipeline = pipeline.starting_from(Start::Model(Box::new(core.clone())));
@@ -108,6 +116,9 @@ pub fn fit(
     let outside = json(py, &fit.outside)?.unbind();
     let settings = fit.settings().clone();
     let cautions = cautions(&settings, constrained, &fit.outside);
+    let mut sources = fit.sources;
+    let (python, own) = (py.version_info(), &mut sources.provenance);
+    own.versions.insert("python".to_owned(), format!("{}.{}", python.major, python.minor));
     Ok(Fit {
         cautions: cautions.iter().map(|note| Worded(note).to_string()).collect(),
         history: history(py, &steps)?.unbind(),
@@ -115,7 +126,7 @@ pub fn fit(
         outside,
         verdict,
         interruption: interruption.map(|error| error.into_value(py).into_any()),
-        model: Py::new(py, Model::new((&settings, &fit.sources), fit.model)?)?,
+        model: Py::new(py, Model::new((&settings, &sources), fit.model)?)?,
     })
 }
 

@@ -8,6 +8,7 @@
 
 mod array;
 mod choosing;
+mod cluster;
 mod constraints;
 mod data;
 mod error;
@@ -27,6 +28,8 @@ use pyo3::prelude::*;
 mod _argwhy {
     #[pymodule_export]
     use crate::choosing::{judge, tune};
+    #[pymodule_export]
+    use crate::cluster::{Shard, add_part, cluster_layout, multiply_pairs};
     #[pymodule_export]
     use crate::data::{describe, load};
     #[pymodule_export]

@@ -307,6 +307,13 @@ impl Model {
         self.core.record.status.name()
     }
 
+    /// How it came about: source, rows, command, versions, as far as known.
+    #[getter]
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let from = from_stored(&self.stored).map(|(_, from)| from.provenance).unwrap_or_default();
+        json(py, &from)
+    }
+
     /// How the fit went: certificate, iterations, seconds and so on.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
 from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV, datasets
 
@@ -52,6 +53,20 @@ def test_ranges_hold_the_experts_decisions(tmp_path, command):
     flat = KernelInverseOptimizer(bounds=(-1, 1), regularization=1e-3).fit(X, y[:, 0])
     flat.judge(X, y[:, 0])
     assert [part.shape for part in flat.predict(fresh, return_range=0.5)] == [(2000,)] * 3
+
+
+def test_ranges_hold_real_decisions():
+    """Patients of scikit-learn's table: 300 to learn from, the rest judged, ten times."""
+    X, y = load_diabetes(return_X_y=True)
+    shares = []
+    for seed in range(10):
+        order = np.random.default_rng(seed).permutation(len(X))
+        learn, rest = order[:300], order[300:]
+        est = KernelInverseOptimizer(bounds=(25, 346)).fit(X[learn], y[learn])
+        est.judge(X[learn], y[learn])
+        _, low, high = est.predict(X[rest], return_range=0.9)
+        shares.append(((low <= y[rest]) & (y[rest] <= high)).mean())
+    assert 0.88 < np.mean(shares) < 0.92, shares
 
 
 def test_rows_that_do_not_fit_are_found(tmp_path, command):

@@ -1,6 +1,7 @@
 """Python and the command are one program: the same bits, and each reads the other's files."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,3 +102,20 @@ def test_decisions_of_one_dimension_stay_flat(task, tmp_path):
     assert est.predict(signals).shape == est.desired(signals).shape == (200,)
     est.save(tmp_path / "m.argwhy")
     assert np.array_equal(KernelInverseOptimizer.load(tmp_path / "m.argwhy").predict(signals), est.predict(signals))
+
+
+def test_a_model_says_how_it_came_about_in_both(command, tmp_path):
+    rng = np.random.default_rng(5)
+    signals, decisions = rng.normal(size=(30, 2)), rng.uniform(-1, 1, size=(30, 1))
+    np.savez(tmp_path / "d.npz", signals=signals, decisions=decisions)
+    command("fit", tmp_path / "d.npz", "-o", tmp_path / "m.argwhy", "--bounds=-1,1", "--holdout", "0")
+    theirs = KernelInverseOptimizer.load(tmp_path / "m.argwhy").provenance_
+    assert theirs["source"] == "d.npz" and theirs["command"].startswith("argwhy fit ")
+    own = KernelInverseOptimizer(bounds=(-1, 1)).fit(signals, decisions)
+    assert own.provenance_["rows"] == theirs["rows"]
+    assert set(own.provenance_["versions"]) == {"argwhy", "python"} and "source" not in own.provenance_
+    own.save(tmp_path / "own.argwhy")
+    assert KernelInverseOptimizer.load(tmp_path / "own.argwhy").provenance_ == own.provenance_
+    # Those of earlier versions do not know.
+    old = sorted((Path(__file__).parents[2] / "crates/io/tests/data").glob("format-*.safetensors"))
+    assert old and all(KernelInverseOptimizer.load(path).provenance_ == {} for path in old)

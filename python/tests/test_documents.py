@@ -36,6 +36,8 @@ ELSEWHERE = {
     "pip install './python[sklearn,plot,onnx,mujoco]'": "extras are those of requirements-test.txt",
     "pip install maturin ziglang": "the workflow `wheels`",
     "cd python && maturin build --release --zig --compatibility manylinux2014": "the workflow `wheels`",
+    "pip install 'argwhy[ray]'": "extras are those of requirements-test.txt",
+    "argwhy fit demonstrations.parquet --bounds=-1,1 --ray auto --ray-workers 8 --ray-cpus 16 -o expert.argwhy": "test_ray.py",
     "cargo install mdbook --locked --no-default-features --features search && mdbook build docs/book": "the workflow `book`",
 }
 # Chapters that go on with the files of another.
@@ -194,7 +196,7 @@ def test_examples_in_the_help_work(helps, reader):
 
 def test_messages_of_the_troubleshooting_page_are_ones_that_come():
     """Each is looked for in the sources, between the dots that stand for names and numbers."""
-    rooms = ["crates/core/src", "crates/io/src", "crates/argwhy/src", "crates/cli/src", "crates/cuda/src"]
+    rooms = ["crates/core/src", "crates/io/src", "crates/argwhy/src", "crates/cli/src", "crates/cuda/src", "crates/cluster/src"]
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.rs")] + list((ROOT / "python/argwhy").rglob("*.py"))
     source = " ".join(path.read_text(encoding="utf-8") for path in paths)
     # One line, with marks and arguments as dots: `{count} decisions` and `{infeasible clip}`.

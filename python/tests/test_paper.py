@@ -19,13 +19,17 @@ pytest.importorskip("mujoco")
 HERE = Path(__file__).parents[2] / "bench" / "paper"
 sys.path.insert(0, str(HERE))
 
+import beyond  # noqa: E402
 import criteria  # noqa: E402
 import data  # noqa: E402
+import ideas  # noqa: E402
+import page  # noqa: E402
 import policies  # noqa: E402
 import published  # noqa: E402
 import rules  # noqa: E402
 import settings  # noqa: E402
 from tasks import TASKS  # noqa: E402
+from wanted import Wanted  # noqa: E402
 
 from argwhy import KernelInverseOptimizer  # noqa: E402
 
@@ -74,15 +78,18 @@ def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, fo
     assert row["data"].startswith("stands in") and row["published"]["KIO"] == 50.2
     for name in ("KIO", "IO", "cloning", "argwhy", "teacher"):
         assert row[name]["episodes"] >= 2 and np.isfinite(row[name]["mean"]), name
-    assert row["chosen"] in settings.candidates("tiny")
+    assert row["chosen"] == settings.ONE_FOR_ALL
+    picked = found["landscape"]["rules"]["hopper-medium"]
+    assert picked["error"]["settings"] in settings.candidates("tiny")
+    assert np.isfinite(picked[settings.ONE_FOR_ALL]["score"])
     two = found["table2"]["rows"][0]
     assert two["newton"]["relative_gap"] <= 1e-6
     assert 0 <= two["sso"]["objective"] - two["newton"]["objective"] < 1
     errors = found["figure1"]["rows"][0]["errors"]
     assert len(errors) == 21 and errors[-1] < errors[0] / 10
     assert set(found["landscape"]["rules"]["hopper-medium"]) == {"best of all", *rules.RULES}
-    page = (tmp_path / "index.html").read_text()
-    assert page.count("stands in") >= 5 and "<svg" in page and "http" not in page
+    shown = (tmp_path / "index.html").read_text()
+    assert shown.count("stands in") >= 5 and "<svg" in shown and "http" not in shown
     # What is there is not done again, and what is gone is. SCS may be missing, and is asked again.
     cells = sorted(path for path in (tmp_path / "cells").iterdir() if not path.name.startswith("scs"))
     gone = next(path for path in cells if path.name.startswith("score-hopper-medium-io"))
@@ -91,6 +98,35 @@ def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, fo
     assert runner.main(line) == 0
     assert gone.exists()
     assert before == {name: (tmp_path / "cells" / name).stat().st_mtime_ns for name in before}
+
+
+class Everything:
+    """Results in which every cell is there: its score is how many rows it had of which draw."""
+
+    def get(self, cell):
+        found = {"error": 1.0, "jump": 1.0, "drift": 1.0, "folds": [1.0, 1.0]}
+        found |= {"scores": [cell["rows"] + 0.1 * cell["draw"]], "note": "stands in", "genuine": False}
+        return {**found, "fit_seconds": 2.0, "relative_gap": 1e-7, "status": "solved"}
+
+
+def test_fresh_rows_are_none_of_those_that_choices_are_made_on(runner, folder):
+    arguments = runner.parse_arguments(["--data", str(folder)])
+    wanted = Wanted(data.Source(folder, folder), arguments)
+    for cell in [*wanted.fresh(), *wanted.halves()]:
+        assert cell["draw"] > 0
+    found = {name: part(Everything(), wanted, arguments) for name, part in beyond.PARTS.items()}
+    rows = {(row["task"], row["n"]): row for row in found["fresh"]["rows"]}
+    assert len(rows) == 13 and rows["hopper-expert", 5000]["draws"] == 3
+    few, many = (rows["halfcheetah-expert", n]["argwhy"] for n in (10_000, 100_000))
+    assert few["means"] == [10_000.1, 10_000.2] and many["means"] == [100_000.1]
+    assert rows["hopper-medium", 5000]["error"]["means"] == [5000.1, 5000.2, 5000.3]
+    assert {cell["settings"]["width"] for cell in wanted.chosen_on_fresh("hopper-medium", settings.ONE_FOR_ALL)} == {0.3}
+    assert list(found["halves"]["rows"][0])[-3:] == list(beyond.OURS)
+    assert found["million"]["rows"][0]["n"] == 1_000_000
+    best = found["ideas"]["rows"]
+    assert len(best) == len(settings.candidates()) + len(settings.IDEAS)
+    shown = "".join(page.SECTIONS[name](part) for name, part in found.items())
+    assert "one for all" not in shown and shown.count("<table") == 4
 
 
 def test_a_deadline_leaves_whole_cells_only(runner, folder, tmp_path):
@@ -165,6 +201,13 @@ def test_draws_are_rows_that_follow_each_other_and_do_not_overlap():
     assert data.ranges(data.drawn(given, 20, 0, [(500, 520)])) == "0:20"
 
 
+def test_a_half_has_rows_of_one_policy():
+    given = demonstrations(halves=True)
+    assert data.ranges(data.of_half(given, 10, 1, 0)) == "10:20"
+    assert data.ranges(data.of_half(given, 10, 0, 1)) == "30:40"
+    assert data.of_half(given, 20, 1, 1) is None
+
+
 def test_the_better_half_has_whole_episodes_with_the_highest_returns():
     given = demonstrations()
     given.rewards = np.where(np.isin(given.episodes, [1, 3]), 2.0, 1.0)
@@ -192,6 +235,10 @@ def test_rules_look_at_criteria_and_never_at_scores():
     chosen = {name: rule(found) for name, rule in rules.RULES.items()}
     assert (chosen["error"], chosen["shaken"], chosen["drift"]) == ("a", "c", "c")
     assert chosen["calmest within one error"] == "b"
+    assert chosen["liveliest within two percent"] == "a"
+    found["b"]["jump"] = 4.0
+    assert rules.RULES["liveliest within two percent"](found) == "b"
+    found["b"]["jump"] = 1.0
     assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "error") == pytest.approx(1.0)
     assert rules.correlation(found, {"a": 3.0, "b": 2.0, "c": 1.0}, "drift") == pytest.approx(-1.0)
 
@@ -245,3 +292,41 @@ def test_a_width_of_one_is_argwhys_own(features, task):
     np.testing.assert_array_equal(ours.predict(signals), own.predict(signals))
     half = settings.parameters({"features": features, "width": 0.5}, signals.shape[1])
     assert half == {"features": features, "gamma": 0.5 * gamma}
+
+
+def test_several_widths_are_a_sum_of_kernels():
+    given = settings.parameters(settings.lively(width=[1.0, 0.25]), 4)
+    assert given["kernel"] == "0.5*matern52(gamma=0.25) + 0.5*matern52(gamma=0.0625)"
+    assert "gamma" not in given and "width" not in given
+
+
+def test_turned_signals_have_the_variances_that_were_asked_for():
+    draw = np.random.default_rng(3)
+    seen = draw.standard_normal((4000, 3)) @ np.array([[3.0, 1.0, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 0.3]])
+    centred = seen - seen.mean(axis=0)
+    whole = np.cov((centred @ ideas.by_variance(centred, 0.5)).T)
+    np.testing.assert_allclose(whole, np.eye(3), atol=1e-2)
+    scaled = np.linalg.eigvalsh(np.cov((centred / centred.std(axis=0)).T))
+    half = np.linalg.eigvalsh(np.cov((centred @ ideas.by_variance(centred, 0.25)).T))
+    np.testing.assert_allclose(half / half[-1], np.sqrt(scaled / scaled[-1]), rtol=1e-2)
+
+
+def test_gradients_stretch_what_decisions_depend_on():
+    signals = np.random.default_rng(4).standard_normal((400, 2))
+    law = type("Law", (), {"desired": staticmethod(lambda s: s[:, :1] + 0.1 * s[:, 1:])})
+    stretched = (signals @ ideas.by_gradients(law, signals)).var(axis=0)
+    assert stretched[0] > 10 * stretched[1]
+
+
+@pytest.mark.parametrize("turned", ["whiten", "half", "gradients"])
+def test_ideas_are_fitted_and_decide(task, turned):
+    signals, decisions = task
+    mask = np.ones(len(signals), bool)
+    chosen = settings.lively(turned=turned)
+    policy = criteria.fit(signals, decisions, mask, chosen, {"threads": 1})
+    decided = policy.predict(signals)
+    assert np.mean((decided - decisions) ** 2) < 0.1 * np.var(decisions)
+    assert np.abs(decided).max() <= 1.0 and policy.certificate_.relative_gap < 1e-3
+    both = criteria.fit(signals, decisions, mask, {"members": [chosen, settings.lively()]}, {"threads": 1})
+    alone = criteria.fit(signals, decisions, mask, settings.lively(), {"threads": 1})
+    np.testing.assert_allclose(both.predict(signals), (decided + alone.predict(signals)) / 2, atol=1e-12)

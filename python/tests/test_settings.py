@@ -9,7 +9,7 @@ import pytest
 
 from argwhy import KernelInverseOptimizer, _argwhy
 
-OWN = {"warm_start", "checkpoint", "checkpoint_every", "verbose", "callback"}
+OWN = {"warm_start", "checkpoint", "checkpoint_every", "backend", "verbose", "callback"}
 WITH_DATA = {"constraints", "matrix", "matrix_eq", "weights"}
 
 

@@ -1,5 +1,6 @@
 """Tables by the command's readers: formats, columns, gaps, categories, rows left out."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from argwhy import DataError, datasets
+from argwhy import DataError, KernelInverseOptimizer, _arrow, datasets
 
 TABLES = Path(__file__).parents[2] / "crates/io/tests/data/tables"
 
@@ -112,3 +113,52 @@ def test_descriptions(frame, tmp_path):
     assert [column["name"] for column in found["columns"]] == ["signals_0", "signals_1", "signals_2", "decisions_0"]
     assert {entry["name"]: entry["kind"] for entry in found["contents"]["entries"]}["day"] == "text"
     assert found["conflicting_rows"] == 0
+
+
+class Arrow:
+    """A table that knows nothing of NumPy: what many libraries hand out."""
+
+    def __init__(self, frame: pl.DataFrame | pl.Series) -> None:
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+class Named(Arrow):
+    """The same with a schema to be had beforehand, as readers of streams have."""
+
+    def __arrow_c_schema__(self) -> object:
+        return pl.Schema(self.frame.schema).__arrow_c_schema__()
+
+
+def test_arrow_streams_are_read_as_they_lie():
+    whole = pl.DataFrame({"price": [1.0, 2.5, 4.0], "hour": [7, 8, 9], "open": [True, False, True]})
+    chunks = pl.concat([whole, whole.reverse()], rechunk=False)
+    for frame in (whole, chunks, chunks.slice(1, 4), whole.clear()):
+        assert np.array_equal(_arrow.read(Arrow(frame), "X"), frame.to_numpy().astype(float))
+    assert np.array_equal(_arrow.read(Arrow(whole["price"]), "y"), [1.0, 2.5, 4.0])
+    singles = whole.select(pl.col("price").cast(pl.Float32))
+    assert _arrow.read(Arrow(singles), "X").dtype == np.float32
+    bad = {
+        "text": pl.DataFrame({"day": ["Mon"]}),
+        "times": pl.DataFrame({"day": [datetime.date(2024, 2, 29)]}),
+        "categories": pl.DataFrame({"day": pl.Series(["a", "b"]).cast(pl.Categorical)}),
+        "a missing value at row 1": pl.DataFrame({"day": [1.0, None]}),
+    }
+    for words, frame in bad.items():
+        with pytest.raises(DataError, match=f"column 'day' of X .*{words}"):
+            _arrow.read(Arrow(frame), "X")
+
+
+def test_an_estimator_takes_arrow_tables_and_their_names():
+    rng = np.random.default_rng(3)
+    X = pl.DataFrame(rng.normal(size=(40, 2)), schema=["price", "load"])
+    y = pl.DataFrame({"power": np.clip(X["price"].to_numpy(), -0.5, 0.5)})
+    own = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(X, y)
+    theirs = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(Arrow(X), Arrow(y))
+    assert np.array_equal(own.predict(X), theirs.predict(Arrow(X)))
+    if hasattr(pl.Schema, "__arrow_c_schema__"):
+        named = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(Named(X), Named(y))
+        assert list(named.feature_names_in_) == ["price", "load"]
+        assert named.provenance_["rows"] == own.provenance_["rows"]

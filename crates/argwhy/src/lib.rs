@@ -82,5 +82,5 @@ pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
 pub use reading::load_for_fit;
 pub use settings::FitSettings;
-pub use sources::DataSources;
+pub use sources::{DataSources, Provenance};
 pub use update::{Changes, Updated};

@@ -7,7 +7,10 @@ use crate::settings::FitSettings;
 use argwhy_core::Dataset;
 use argwhy_core::decision_set::{Infeasible, Outside};
 use argwhy_core::familiarity::ranges;
+use argwhy_core::features::Normalization;
 
+/// Width below which normalising a signal makes it visibly less than others.
+const FAINT: f64 = 1e-6;
 /// Signals that are named in a note.
 const MOST_NAMED: usize = 5;
 
@@ -67,6 +70,33 @@ pub fn constant_note(data: &Dataset, rows: &[usize]) -> Option<String> {
     };
     let note = format!("{named}{more}: what a signal does that never changes cannot be learned");
     (!constant.is_empty()).then_some(note)
+}
+
+/// Which signals vary so little in some rows that normalising them leaves next to nothing: the
+/// deviation that they are divided by has 1e-7 added to it.
+pub fn faint_note(settings: &FitSettings, data: &Dataset, rows: &[usize]) -> Option<String> {
+    if settings.normalize != Normalization::Zscore {
+        return None;
+    }
+    let (lowest, highest) = ranges(data.signals(), rows);
+    let width = |j: usize| highest[j] - lowest[j];
+    let faint: Vec<usize> =
+        (0..lowest.len()).filter(|&j| width(j) > 0.0 && width(j) < FAINT).collect();
+    let named: Vec<String> = faint
+        .iter()
+        .take(MOST_NAMED)
+        .map(|&j| format!("{} by {:.1e}", data.names().signal(j), width(j)))
+        .collect();
+    let more = match faint.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note = format!(
+        "signals vary by next to nothing ({}{more}), and normalised ones by less: multiply them by \
+         a constant that makes their width about one",
+        named.join(", ")
+    );
+    (!faint.is_empty()).then_some(note)
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::plan::{Plan, Sizes};
 use crate::settings::{
     DeviceChoice, FitSettings, MemorySize, Regularization, SolverKind, ThetaChoice,
 };
-use crate::sources::{DataSources, to_stored};
-use argwhy_core::backend::{Backend, Host, Storage, WithTrends};
+use crate::sources::{DataSources, Provenance, to_stored};
+use argwhy_core::backend::{Backend, Host, Origin, Storage, WithTrends};
 use argwhy_core::decision_set::{Outside, SampleSets, admit};
 use argwhy_core::familiarity;
 use argwhy_core::features::FeatureMap;
@@ -312,11 +312,8 @@ impl Pipeline {
     ) -> Result<(), Error> {
         let settings = &self.settings;
         let Task { problem, set, constrained, sizes, outside, rows } = task;
-        let fingerprint = if self.start.is_some() || self.checkpoints.is_some() {
-            fingerprint(data, &rows)
-        } else {
-            String::new()
-        };
+        let fingerprint = fingerprint(data, &rows);
+        let sources = sources_of(constrained, &fingerprint);
         let from = self.start.as_ref().map(|start| start.state(data, &rows, &fingerprint));
         let from = from.transpose()?;
         let from = from.as_ref();
@@ -334,7 +331,8 @@ impl Pipeline {
         let few = values.slice(s![..PROBE.min(rows.len()), ..]);
         plan.estimate(&kernel, few, problem.ridge(), backend)?;
         notes::tell(settings, constrained, &outside, progress);
-        notes::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
+        let notes = [notes::constant_note(data, &rows), notes::faint_note(settings, data, &rows)];
+        notes.iter().flatten().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
 
         let chosen = *plan.kernel().expect("a kernel fit is planned as one");
@@ -343,7 +341,8 @@ impl Pipeline {
             accuracy: accuracy_for(smallest, settings.tol),
             ..chosen.storage(settings.solver)
         };
-        let operator = backend.operator(values.view(), &kernel, storage)?;
+        let origin = Origin { map: &features, rows: &rows };
+        let operator = backend.operator_from(origin, values.view(), &kernel, storage)?;
         let operator = operator.as_ref();
         drop(values);
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
@@ -367,7 +366,7 @@ impl Pipeline {
             model.seen = Some(seen.clone());
             let regularization = problem.regularization().into();
             let settings = FitSettings { regularization, ..settings.clone() };
-            let (rows, sources) = (rows.clone(), sources_of(constrained));
+            let (rows, sources) = (rows.clone(), sources.clone());
             each(Fit { model, outcome, plan, outside, rows, sources, settings })?;
             start = Instant::now();
             Ok(())
@@ -469,8 +468,9 @@ struct Task {
 }
 
 /// What a fit itself knows of where its data came from.
-fn sources_of(constrained: bool) -> DataSources {
-    DataSources { constraints: constrained, ..DataSources::default() }
+fn sources_of(constrained: bool, fingerprint: &str) -> DataSources {
+    let provenance = Provenance::of_rows(fingerprint.to_owned());
+    DataSources { constraints: constrained, provenance, ..DataSources::default() }
 }
 
 impl Fit {

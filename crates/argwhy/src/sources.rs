@@ -9,6 +9,7 @@ use argwhy_io::Encoding;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// What a fit was given beside signals and decisions, and from where.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,10 +29,46 @@ pub struct DataSources {
     /// What stands where a signal is missing; an error where there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<Vec<f64>>,
+    /// How the model came about.
+    #[serde(skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
+}
+
+/// How a model came about: enough to know it again and to make it again, and no clock, so that the
+/// same run writes the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Provenance {
+    /// The name of what the rows were read from, without its folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// A hash of the rows it learned from: their signals, decisions, weights and limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
+    /// What was typed, but for where results go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What it was fitted by, such as `argwhy` and `python`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Provenance {
+    /// Of rows with this hash, fitted by this version.
+    pub fn of_rows(hash: String) -> Self {
+        let own = ("argwhy".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self { rows: Some(hash), versions: BTreeMap::from([own]), ..Self::default() }
+    }
+
+    /// Whether nothing is known, as in models of earlier versions.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The names above, some of which are left out where they say nothing.
-const NAMES: [&str; 6] = ["constraints", "matrix", "matrix-eq", "weights", "encoding", "fill"];
+const NAMES: [&str; 7] =
+    ["constraints", "matrix", "matrix-eq", "weights", "encoding", "fill", "provenance"];
 
 /// What a model file keeps of a fit, as one object.
 pub fn to_stored(settings: &FitSettings, sources: &DataSources) -> Result<Value, Error> {
@@ -83,7 +120,8 @@ mod tests {
         let hot = argwhy_io::OneHot { column: "day".to_owned(), values: vec!["Mon".to_owned()] };
         let cyclic = vec!["hour:24".parse().unwrap()];
         let encoding = Encoding { one_hot: vec![hot], cyclic };
-        let sources = DataSources { encoding, fill: Some(vec![0.5]), ..sources };
+        let provenance = Provenance::of_rows("abc".to_owned());
+        let sources = DataSources { encoding, fill: Some(vec![0.5]), provenance, ..sources };
         let stored = to_stored(&settings, &sources).unwrap();
         let all = stored.as_object().unwrap().len();
         assert_eq!(all, FitSettings::names().len() + NAMES.len());

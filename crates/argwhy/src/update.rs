@@ -7,7 +7,7 @@
 use crate::checkpoint::{Start, state_at};
 use crate::error::Error;
 use crate::pipeline::{Fit, Pipeline, Progress};
-use crate::sources::from_stored;
+use crate::sources::{DataSources, Provenance, from_stored};
 use argwhy_core::solver::State;
 use argwhy_core::{Dataset, Model};
 use argwhy_io::{Kept, StoredModel};
@@ -59,7 +59,10 @@ impl Pipeline {
             .starting_from(Start::State(start));
         let all = 0..data.n_samples();
         let mut fit = pipeline.fit_rows(&data, std::slice::from_ref(&all), progress)?;
-        fit.sources = sources;
+        // The rows are others now; where the first of them came from is still so.
+        let source = sources.provenance.source.clone();
+        let provenance = Provenance { source, ..fit.sources.provenance };
+        fit.sources = DataSources { provenance, ..sources };
         Ok(Updated { fit, data })
     }
 }

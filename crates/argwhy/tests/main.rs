@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod backend;
+mod edges;
 mod explain;
 mod explain_experts;
 mod familiarity;

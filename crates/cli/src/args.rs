@@ -397,6 +397,17 @@ pub struct OutputOptions {
     )]
     #[serde(with = "path_text")]
     pub from: Option<PathBuf>,
+    /// Multiply on the workers of a Ray cluster: "auto" for the one this machine is part of, else
+    /// one of this machine alone; or HOST:PORT. Needs Python with `pip install 'argwhy[ray]'`
+    /// (python3, or what ARGWHY_PYTHON names). Workers read DATA themselves, by the same path
+    #[arg(long, value_name = "auto|ADDRESS", help_heading = "Machine")]
+    pub ray: Option<String>,
+    /// Workers of the cluster; one a node if not given
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_workers: Option<usize>,
+    /// Cores of each of them; all of the smallest node if not given
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_cpus: Option<usize>,
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,

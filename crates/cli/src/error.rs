@@ -26,6 +26,14 @@ pub enum CliError {
         /// What the system said.
         source: io::Error,
     },
+    /// A model that could not be written where it was to be.
+    #[error("{source}; it was saved to `{}` instead: move it from there", path.display())]
+    Elsewhere {
+        /// Why not there.
+        source: Box<argwhy::Error>,
+        /// Where it is.
+        path: PathBuf,
+    },
     /// The trace broke off while the fit went on.
     #[error("the trace `{}` is incomplete ({source}); the model was saved", path.display())]
     Trace {

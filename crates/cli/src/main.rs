@@ -13,6 +13,7 @@ mod misfits;
 mod pages;
 mod prices;
 mod progress;
+mod provenance;
 mod report;
 mod words;
 

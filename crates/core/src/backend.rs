@@ -8,6 +8,7 @@
 //! to bound; what it holds in this process is what a plan counts.
 
 use crate::error::Error;
+use crate::features::FeatureMap;
 use crate::kernel::Kernel;
 use crate::model::Model;
 use crate::operator::{
@@ -38,6 +39,15 @@ impl Storage {
     pub fn new(kind: OperatorKind, precision: Precision) -> Self {
         Self { kind, blocks: kind, precision, accuracy: ORDINARY_ACCURACY }
     }
+}
+
+/// Where features came from, for machines that make theirs themselves instead of being sent them.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// What makes features of signals.
+    pub map: &'a FeatureMap,
+    /// The rows of the data that the samples are, in order.
+    pub rows: &'a [usize],
 }
 
 /// A machine that multiplies with kernel matrices. Failures of its own are [`Error::Backend`] with
@@ -76,6 +86,17 @@ pub trait Backend: Debug + Send + Sync {
         kernel: &Kernel,
         storage: Storage,
     ) -> Result<Box<dyn KernelOperator>, Error>;
+
+    /// The same for a fit, which also says where the features came from.
+    fn operator_from(
+        &self,
+        _origin: Origin<'_>,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        self.operator(features, kernel, storage)
+    }
 
     /// The largest rank of a low-rank factor that it keeps itself
     /// ([`KernelOperator::remote_factor`]); none where that is the host's to keep.
@@ -164,6 +185,20 @@ impl Backend for WithTrends<'_> {
             return self.0.operator(features, kernel, storage);
         };
         let inner = self.0.operator(features, &rest, storage)?;
+        Ok(Box::new(Trended::new(inner, trend, features)))
+    }
+
+    fn operator_from(
+        &self,
+        origin: Origin<'_>,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        let Some((rest, trend)) = kernel.split_trend() else {
+            return self.0.operator_from(origin, features, kernel, storage);
+        };
+        let inner = self.0.operator_from(origin, features, &rest, storage)?;
         Ok(Box::new(Trended::new(inner, trend, features)))
     }
 

@@ -240,6 +240,14 @@ pub enum Error {
         /// What was seen.
         what: String,
     },
+    /// Signals so large that a feature of them, or its variance, is beyond the numbers there are.
+    #[error(fmt = signal_range)]
+    SignalRange {
+        /// The feature.
+        feature: usize,
+        /// The largest signal.
+        largest: f64,
+    },
     /// The model does not know how far it is from the expert on rows it has not seen.
     #[error(fmt = no_ranges)]
     NoRanges,
@@ -339,6 +347,16 @@ fn memory(
 fn numerical(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let precise = Spelling::of(f).with_value("precision", "f64");
     write!(f, "{what}; try {precise}, a larger regularization or normalised features")
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
+fn signal_range(feature: &usize, largest: &f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let raw = Spelling::of(f).with_value("features", "raw");
+    write!(
+        f,
+        "feature {feature} overflows: signals of up to {largest:.1e} are too large to be squared; \
+         divide them by a constant, or use {raw}, which takes them as they are"
+    )
 }
 
 /// What shows that a kernel is not positive semidefinite.

@@ -8,7 +8,7 @@ use argwhy_core::solver::{
     theta,
 };
 use argwhy_core::{Constraints, Error, Kernel};
-use ndarray::Array2;
+use ndarray::{Array2, s};
 use std::ops::ControlFlow;
 
 const N: usize = 80;
@@ -149,4 +149,46 @@ fn a_state_of_another_problem_is_refused() {
     let state = State { coefficients: none(), theta: Some(Array2::eye(3)) };
     let error = learned(&problem, Some(&state), &mut Ignore).unwrap_err();
     assert!(error.to_string().contains("2 × 2"), "{error}");
+}
+
+/// An expert with limits on a third of 900 samples, and how they are multiplied: too many to
+/// factorise, by the settings.
+fn many(n: usize) -> (Problem, HostOperator) {
+    let signal = |i: usize, j: usize| ((i * i * (2 * j + 3)) as f64 * 0.0137).sin();
+    let signals = Array2::from_shape_fn((n, 2), |(i, j)| signal(i, j));
+    let wish = |i: usize, j: usize| {
+        let noise = 0.1 * ((i * (31 + j)) as f64).sin();
+        (3.0 * signal(i, 0)).sin() + signal(i, 1) * (j as f64 - 0.5) + noise
+    };
+    let decisions = Array2::from_shape_fn((n, 2), |(i, j)| wish(i, j).clamp(-0.8, 0.7));
+    let set = DecisionSet::bounds(2, -0.8, 0.7).unwrap();
+    let kernel = Kernel::Rbf { gamma: 4.0 };
+    let kind = OperatorKind::Stored;
+    let operator = HostOperator::new(signals.view(), kernel, Precision::F32, kind).unwrap();
+    (Problem::new(decisions.view(), set, 3e-5).unwrap(), operator)
+}
+
+#[test]
+fn a_few_more_rows_take_a_third_of_a_fresh_fits_products() {
+    let settings = NewtonSettings { max_rank: Some(150), ..NewtonSettings::default() };
+    let solve = |n: usize, start: Option<&State>| {
+        let (problem, operator) = many(n);
+        let (k, mut found) = ([problem.regularization()], None);
+        let each = |_: &Problem, outcome| {
+            found = Some(outcome);
+            Ok::<(), Error>(())
+        };
+        path::solve(problem, &operator, &k, &settings, 0, start, &mut Ignore, each).unwrap();
+        found.unwrap()
+    };
+    let before = solve(855, None);
+    let mut coefficients = Array2::zeros((2, 900));
+    coefficients.slice_mut(s![.., ..855]).assign(&before.certified.coefficients);
+    let start = State { coefficients, theta: None };
+    let (fresh, more) = (solve(900, None), solve(900, Some(&start)));
+    assert_eq!((fresh.status, more.status), (Status::Solved, Status::Solved));
+    let (a, b) = (more.certified.certificate, fresh.certified.certificate);
+    assert!(a.dual <= b.primal && b.dual <= a.primal, "{a:?} {b:?}");
+    let (few, many) = (more.kernel_products, fresh.kernel_products);
+    assert!(3 * few <= many, "{few} products, from nothing {many}");
 }

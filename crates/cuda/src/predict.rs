@@ -50,11 +50,21 @@ impl BatchPredictor for CudaPredictor {
         signals: ArrayView2<'_, f64>,
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), CoreError> {
-        let batches = signals.axis_chunks_iter(Axis(0), BATCH);
-        for (signals, mut out) in batches.zip(out.axis_chunks_iter_mut(Axis(0), BATCH)) {
-            let features = self.features.transform(signals)?;
-            let found = self.products.apply_between(features.view(), &self.coefficients);
+        let batches: Vec<_> = signals.axis_chunks_iter(Axis(0), BATCH).collect();
+        let features_of = |batch: usize| {
+            let signals = batches.get(batch)?;
+            Some(self.features.transform(*signals))
+        };
+        let mut ready = features_of(0).transpose()?;
+        for (batch, mut out) in out.axis_chunks_iter_mut(Axis(0), BATCH).enumerate() {
+            let Some(features) = ready else { break };
+            // While the GPU has this batch, the host's cores compute the features of the next.
+            let (found, next) = rayon::join(
+                || self.products.apply_between(features.view(), &self.coefficients),
+                || features_of(batch + 1).transpose(),
+            );
             out.assign(&found.map_err(failed)?);
+            ready = next?;
         }
         Ok(())
     }

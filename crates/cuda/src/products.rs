@@ -12,10 +12,13 @@ use crate::recipe::{Kind, Recipe};
 use argwhy_core::Kernel;
 use cudarc::driver::{CudaSlice, PushKernelArg};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of V that share one computation of the kernel values.
 const PASS_COLUMNS: usize = 2 * GROUP_COLUMNS;
+/// Numbers that one core checks at a time.
+const CHECKED_TOGETHER: usize = 1 << 16;
 
 /// A matrix of n_samples rows on the GPU, in f64.
 #[derive(Debug)]
@@ -385,7 +388,12 @@ impl Products {
 }
 
 fn check_finite(what: &'static str, array: ArrayView2<'_, f64>) -> Result<(), Error> {
-    if array.iter().all(|value| value.is_finite()) {
+    let all_finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+    let finite = match array.as_slice() {
+        Some(values) => values.par_chunks(CHECKED_TOGETHER).all(all_finite),
+        None => array.iter().all(|value| value.is_finite()),
+    };
+    if finite {
         return Ok(());
     }
     match array.indexed_iter().find(|(_, value)| !value.is_finite()) {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use argwhy_core::Kernel;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{ArrayView2, CowArray, Ix2};
 
 /// As `KIND` in `kernels/fused.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,19 +101,26 @@ impl Recipe {
         self.length_scales.is_some()
     }
 
-    /// Features divided by their length scales, row by row in memory.
-    pub(crate) fn scaled(&self, features: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
-        let mut scaled = features.as_standard_layout().into_owned();
-        if let Some(scales) = &self.length_scales {
-            if scales.len() != features.ncols() {
-                let expected = format!("{} columns, one a length scale,", scales.len());
-                return Err(Error::Shape { what: "features", found: features.dim(), expected });
-            }
-            for mut row in scaled.rows_mut() {
-                row.iter_mut().zip(scales).for_each(|(z, scale)| *z /= scale);
-            }
+    /// Features divided by their length scales, row by row in memory; those given, uncopied, where
+    /// that is what they are: a batch of signals has tens of megabytes of them.
+    pub(crate) fn scaled<'a>(
+        &self,
+        features: ArrayView2<'a, f64>,
+    ) -> Result<CowArray<'a, f64, Ix2>, Error> {
+        let Some(scales) = &self.length_scales else {
+            let in_order = features.is_standard_layout();
+            let copy = || CowArray::from(features.as_standard_layout().into_owned());
+            return Ok(if in_order { CowArray::from(features) } else { copy() });
+        };
+        if scales.len() != features.ncols() {
+            let expected = format!("{} columns, one a length scale,", scales.len());
+            return Err(Error::Shape { what: "features", found: features.dim(), expected });
         }
-        Ok(scaled)
+        let mut scaled = features.as_standard_layout().into_owned();
+        for mut row in scaled.rows_mut() {
+            row.iter_mut().zip(scales).for_each(|(z, scale)| *z /= scale);
+        }
+        Ok(CowArray::from(scaled))
     }
 }
 
@@ -159,5 +166,15 @@ mod tests {
         let expected = ndarray::array![[1.0, 4.0], [2.0, 2.0]];
         assert_eq!(recipe.scaled(features.view()).unwrap(), expected);
         assert!(recipe.scaled(ndarray::array![[1.0]].view()).is_err());
+    }
+
+    #[test]
+    fn features_in_order_are_not_copied_and_others_are_put_in_order() {
+        let recipe = Recipe::new(&Kernel::Rbf { gamma: 1.0 }).unwrap();
+        let features = ndarray::array![[1.0, 2.0], [3.0, 4.0]];
+        assert!(recipe.scaled(features.view()).unwrap().is_view());
+        let turned = recipe.scaled(features.t()).unwrap();
+        assert_eq!(turned, ndarray::array![[1.0, 3.0], [2.0, 4.0]]);
+        assert!(turned.is_standard_layout());
     }
 }

@@ -6,6 +6,7 @@
 mod files;
 
 mod budget;
+mod changing;
 mod constraints;
 mod formats;
 mod groups;

@@ -213,9 +213,15 @@ fn csv_lines_that_cannot_be_read() {
     let folder = Folder::new();
     let csv = |text: &str| folder.refusal("t.csv", text, &both());
     assert_eq!(
+        csv("signals,decisions\n1,2\nx1,3\n"),
+        "`t.csv`, line 3, column `signals`: `x1` is not a number; every cell needs a number with a \
+         decimal point; for categories give one_hot=\"signals\", or leave the column out"
+    );
+    // Categories are for signals.
+    assert_eq!(
         csv("signals,decisions\n1,2\n3,x1\n"),
-        "`t.csv`, line 3, column `decisions`: `x1` is not a number; every cell needs a number with \
-         a decimal point; for categories give one_hot=\"decisions\", or leave the column out"
+        "`t.csv`, line 3, column `decisions`: `x1`; `decisions` needs numbers, since only signals \
+         can be categories or dates; write the column as numbers or choose others"
     );
     says(
         &csv("signals,decisions\r\n1,2\r\n,2\r\n"),

@@ -29,6 +29,7 @@ def gathered():
     """The public things, module by module."""
     import argwhy
     import argwhy.gym
+    import argwhy.ray
     from argwhy import datasets, errors
 
     of_datasets = [getattr(datasets, n) for n in ("load", "read", "describe", "make_quadrotor", "make_charging", "Data", "Quadrotor", "Charging")]
@@ -36,6 +37,7 @@ def gathered():
         ("argwhy", [argwhy.KernelInverseOptimizer, argwhy.Certificate, argwhy.Constraints, argwhy.Iteration, argwhy.export_onnx]),
         ("argwhy.datasets", of_datasets),
         ("argwhy.gym", [getattr(argwhy.gym, n) for n in ("evaluate", "record", "make_d4rl_env", "d4rl_score", "Evaluation", "Recording")]),
+        ("argwhy.ray", [argwhy.ray.Cluster, argwhy.ray.simulate, argwhy.ray.Simulation]),
         ("argwhy.errors", [getattr(errors, n) for n in errors.__all__]),
     ]
 

@@ -2,6 +2,7 @@
 
 use super::following::{Forward, Progress};
 use super::{Fit, Pipeline, Task, check_machine, sources_of};
+use crate::checkpoint::fingerprint;
 use crate::error::Error;
 use crate::machine::peak_memory_bytes;
 use crate::notes;
@@ -35,7 +36,8 @@ impl Pipeline {
             FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
         let kernel = settings.kernel_for(features.n_features())?;
         notes::tell(settings, constrained, &outside, progress);
-        notes::constant_note(data, &rows).iter().for_each(|note| progress.on_note(note));
+        let notes = [notes::constant_note(data, &rows), notes::faint_note(settings, data, &rows)];
+        notes.iter().flatten().for_each(|note| progress.on_note(note));
         progress.on_plan(&plan, &outside);
         let seen = familiarity::ranges_alone(data.signals(), &rows);
         let design = Design::new(&features, data.signals())?
@@ -50,7 +52,8 @@ impl Pipeline {
         let mut model = Model::from_outcome(&problem, &outcome, parts);
         model.record.peak_memory_bytes = peak_memory_bytes();
         model.seen = Some(seen);
-        let (sources, settings) = (sources_of(constrained), settings.clone());
+        let sources = sources_of(constrained, &fingerprint(data, &rows));
+        let settings = settings.clone();
         Ok(Fit { model, outcome, plan, outside, rows, sources, settings })
     }
 }

@@ -2,6 +2,7 @@
 
 mod going_on;
 mod path;
+mod ray;
 mod tune;
 
 use super::names::{self, check_columns};
@@ -14,13 +15,13 @@ use crate::judged::{self, Judged};
 use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
-use crate::{End, interrupt, pages};
+use crate::{End, interrupt, pages, provenance};
 use argwhy::core::dataset::Names;
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Verdict};
+use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, Verdict};
 use going_on::Way;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -99,14 +100,19 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let pipeline = Pipeline::new(settings.clone())?;
+    let backend = ray::backend(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, backend.as_ref())?;
     let training_rows = config::training_rows(source);
     let loaded = pipeline.load(&args.data, &request, training_rows)?;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let pipeline = if limits.is_some() { Pipeline::new(settings.clone())? } else { pipeline };
+    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
+    let pipeline = limited.transpose()?.unwrap_or(pipeline);
     let told = [limits, names::prepared(&loaded, &request)];
-    let sources = names::with_preparation(options.sources(), &loaded);
+    let sources = DataSources {
+        provenance: provenance::of(&args.data),
+        ..names::with_preparation(options.sources(), &loaded)
+    };
     let judging = judging(&options, loaded.groups)?;
     let rows = resolve(training_rows, loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
@@ -140,7 +146,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        Pipeline::new(chosen)?
+        ray::pipeline(&chosen, backend.as_ref())?
     } else {
         pipeline
     };
@@ -222,13 +228,22 @@ pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(
     print_json(&WithVerdict { result, verdict: Judged::from(verdict), misfits })
 }
 
-/// Writes the model, with its rows where these are kept.
+/// Writes the model, with its rows where these are kept. Where that fails, hours of work are not
+/// lost: the model goes to the folder for temporary files, and the error says so.
 pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
-    match data {
-        Some(data) => fit.save_with_data(path, data)?,
-        None => fit.save(path)?,
-    }
-    Ok(())
+    let write = |path: &Path| match data {
+        Some(data) => fit.save_with_data(path, data),
+        None => fit.save(path),
+    };
+    write(path).map_err(|source| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = format!("{stem}-{}.argwhy", std::process::id());
+        let elsewhere = std::env::temp_dir().join(name);
+        match write(&elsewhere) {
+            Ok(()) => CliError::Elsewhere { source: Box::new(source), path: elsewhere },
+            Err(_) => CliError::Argwhy(source),
+        }
+    })
 }
 
 /// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
@@ -273,7 +288,10 @@ fn with_sources(mut fit: Fit, sources: &DataSources) -> Fit {
     let names = &fit.model.names;
     let by_column = !(names.lower.is_empty() && names.upper.is_empty());
     let constraints = sources.constraints || (fit.sources.constraints && !by_column);
-    fit.sources = DataSources { constraints, ..sources.clone() };
+    let own = fit.sources.provenance;
+    let told = sources.provenance.clone();
+    let provenance = Provenance { rows: own.rows, versions: own.versions, ..told };
+    fit.sources = DataSources { constraints, provenance, ..sources.clone() };
     fit
 }
 

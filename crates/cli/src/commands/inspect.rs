@@ -13,7 +13,7 @@ use argwhy::core::dataset::Names;
 use argwhy::core::model::{Calibration, Law};
 use argwhy::io::{check_prices_ending, write_prices};
 use argwhy::settings::MemorySize;
-use argwhy::{Kernel, Model, StoredModel};
+use argwhy::{Kernel, Model, Provenance, StoredModel, sources};
 use ndarray::Array2;
 use serde::Serialize;
 use std::fmt::Write;
@@ -25,6 +25,8 @@ struct Inspection {
     #[serde(flatten)]
     fit: FitResult,
     settings: serde_json::Value,
+    /// How the model came about; empty in models of earlier versions.
+    provenance: Provenance,
     /// What signals, decisions and limits are called.
     names: Names,
     theta_uu: Vec<Vec<f64>>,
@@ -112,7 +114,8 @@ fn inspection(path: &Path, stored: &StoredModel, held: Vec<Held>) -> Result<Insp
     let theta_uu = metric.theta().rows().into_iter().map(|row| row.to_vec()).collect();
     Ok(Inspection {
         fit: FitResult::of(model, path),
-        settings: stored.settings.clone(),
+        settings: settings_alone(stored),
+        provenance: provenance(stored),
         names: model.names.clone(),
         theta_uu,
         kernel: model.kernel(),
@@ -231,8 +234,33 @@ fn about(stored: &StoredModel) -> String {
     if let Some(kept) = &stored.kept {
         line("keeps its data", &format!("{} (for `argwhy update`)", count(kept.rows.len(), "row")));
     }
-    line("settings", &stored.settings);
+    let provenance = provenance(stored);
+    let (of, versions) = (|text: &Option<String>| text.clone(), &provenance.versions);
+    let by = versions.iter().map(|(name, version)| format!("{name} {version}"));
+    let by = Some(by.collect::<Vec<_>>().join(", ")).filter(|by| !by.is_empty());
+    let known = [
+        ("learned from", of(&provenance.source)),
+        ("hash of its rows", of(&provenance.rows)),
+        ("command", of(&provenance.command)),
+        ("fitted by", by),
+    ];
+    known.iter().for_each(|(name, text)| text.iter().for_each(|text| line(name, text)));
+    line("settings", &settings_alone(stored));
     text
+}
+
+/// How the model came about.
+fn provenance(stored: &StoredModel) -> Provenance {
+    sources::from_stored(&stored.settings).map(|(_, from)| from.provenance).unwrap_or_default()
+}
+
+/// What the file says of its settings, less how the model came about.
+fn settings_alone(stored: &StoredModel) -> serde_json::Value {
+    let mut settings = stored.settings.clone();
+    if let Some(entries) = settings.as_object_mut() {
+        entries.remove("provenance");
+    }
+    settings
 }
 
 /// Rows that fit worst, a line each.

@@ -109,7 +109,8 @@ fn kind(name: &str) -> Option<Kind> {
         "missing" => Kind::Words(&["error", "drop", "mean"]),
         "decimal" => Kind::Words(&[".", ","]),
         "one-hot" | "cyclic" | "units" => Kind::Texts,
-        "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample" => Kind::Whole,
+        "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample"
+        | "ray-workers" | "ray-cpus" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "regularization" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
@@ -117,7 +118,7 @@ fn kind(name: &str) -> Option<Kind> {
         | "keep-data" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
         | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
-        | "from" | "episodes" | "sheet" => Kind::Text,
+        | "from" | "episodes" | "sheet" | "ray" => Kind::Text,
         _ => return tried(name),
     })
 }

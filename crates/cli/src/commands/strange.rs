@@ -45,8 +45,8 @@ pub fn of_one(familiarity: &Familiarity, signal: &[f64]) -> Result<f64, argwhy::
     Ok(familiarity.percentiles(row)?[0])
 }
 
-/// The percentile of every row; what is strange is told. None where the model remembers nothing and
-/// nobody asked.
+/// The percentile of every row; what is strange is told. None where nobody asked and the model
+/// remembers nothing, or nothing is to be told: percentiles take longer than decisions.
 pub fn familiarity(
     model: &Model,
     rows: &Rows,
@@ -55,6 +55,7 @@ pub fn familiarity(
 ) -> Result<Option<Vec<f64>>, CliError> {
     let familiarity = match asked_for(model, asked)? {
         Some(familiarity) => familiarity,
+        None if quiet => return Ok(None),
         None => match Familiarity::new(model)? {
             Some(familiarity) => familiarity,
             None => return Ok(None),

@@ -6,7 +6,7 @@ use super::{Rows, Wanted, load_rows};
 use crate::args::UpdateArgs;
 use crate::error::CliError;
 use crate::progress::{Aside, Follow};
-use crate::{End, interrupt};
+use crate::{End, interrupt, provenance};
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Kept, RowRanges, Thinning};
 use argwhy::judging::{Division, HOLDOUT};
@@ -39,6 +39,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     interrupt::ended();
     let traced = follow.finish();
     let Updated { mut fit, data } = updated?;
+    provenance::joined(&mut fit.sources.provenance, args.data.as_deref());
     save(&fit, &args.output, keep.then_some(&data))?;
     summarise(&fit, (&args.output, false), args.quiet);
     let mut aside = Aside::new(args.quiet, "judging it on rows kept aside");

@@ -239,6 +239,13 @@ fn jsonl_answers_every_line() {
     says(&rows("1:5").exits(2).stderr, &["1:5", "2"]);
 }
 
+/// The settings of a model, whatever command gave them.
+fn asked_for(folder: &Folder, name: &str) -> Value {
+    let mut settings = argwhy::load_model(&folder.path(name)).unwrap().settings;
+    settings.as_object_mut().unwrap().remove("provenance");
+    settings
+}
+
 #[test]
 fn a_config_file_says_what_flags_say() {
     let folder = Folder::with_data(60);
@@ -258,7 +265,7 @@ fn a_config_file_says_what_flags_say() {
     let args = ["fit", "data.csv", "-o", "b.argwhy"].into_iter().chain(flags.split_whitespace());
     let from_flags = folder.run(args).exits(0);
     assert_eq!(from_file.json()["objective"], from_flags.json()["objective"]);
-    let settings = |name| argwhy::load_model(&folder.path(name)).unwrap().settings;
+    let settings = |name| asked_for(&folder, name);
     assert_eq!(settings("a.argwhy"), settings("b.argwhy"));
     assert_eq!(settings("a.argwhy")["lower"], "-1,-inf");
     let timeless = |name| timeless(&folder.path(name), &settings(name));
@@ -315,7 +322,7 @@ fn the_settings_in_a_model_are_a_config_file() {
     let folder = Folder::with_data(40);
     let args = ["fit", "data.csv", "-o", "a.argwhy", "--bounds=-1,1", "-k=1e-3", "-q"];
     folder.run(args.iter().chain(&["--kernel=rbf + 0.5*polynomial", "--degree=2"])).exits(0);
-    let stored = argwhy::load_model(&folder.path("a.argwhy")).unwrap().settings;
+    let stored = asked_for(&folder, "a.argwhy");
     let lines: Vec<String> = stored
         .as_object()
         .unwrap()

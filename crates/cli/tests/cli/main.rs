@@ -14,6 +14,8 @@ mod determinism;
 mod device;
 mod explain;
 mod explore;
+#[cfg(target_os = "linux")]
+mod full_disk;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]
@@ -26,6 +28,7 @@ mod paperwork;
 mod path;
 mod primal;
 mod ranges;
+mod ray;
 mod refusals;
 mod sso;
 mod theta;

@@ -51,11 +51,14 @@ fn data_that_is_damaged() {
     folder.write("text.csv", text);
     says(
         &folder.refused(fit("text.csv", &[])),
-        &["line 3", "`decisions`", "`four` is not a number"],
+        &["line 3", "`decisions`", "`four`; `decisions` needs numbers"],
     );
     folder.write("semicolons.csv", text.replace(',', ";"));
     // Separators are found by themselves.
-    says(&folder.refused(fit("semicolons.csv", &[])), &["line 3", "`four` is not a number"]);
+    says(
+        &folder.refused(fit("semicolons.csv", &[])),
+        &["line 3", "`four`; `decisions` needs numbers"],
+    );
     folder.write("ragged.csv", "signals,decisions\n1,2\n3\n");
     says(&folder.refused(fit("ragged.csv", &[])), &["line 3"]);
 }
@@ -423,67 +426,4 @@ fn signals_of_the_wrong_width() {
     folder.refused(["predict", "model.argwhy", "none.jsonl", "--jsonl"]);
     folder.refused(["predict", "model.argwhy", "data.csv", "-o", "p.csv", "--rows", "0:61"]);
     folder.refused(["predict", "model.argwhy", "data.csv", "-o", "p.csv", "--threads", "0"]);
-}
-
-/// A full disk, made of a limit on the size of files; `trap` turns the signal that comes with it
-/// into an error.
-#[cfg(target_os = "linux")]
-mod full_disk {
-    use crate::common::{Folder, one_message, says};
-    use std::process::Command;
-
-    /// Runs the command where files may have 512 or 1024 bytes, as the shell counts.
-    fn cramped(folder: &Folder, args: &str) -> (Option<i32>, String) {
-        let program = assert_cmd::cargo::cargo_bin!("argwhy");
-        let script = format!("trap '' XFSZ; ulimit -f 1; exec {} {args}", program.display());
-        let output =
-            Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    }
-
-    #[test]
-    fn leaves_what_was_there() {
-        let folder = Folder::with_model();
-        for name in ["m.argwhy", "r.html", "p.npz", "p.npy", "p.csv"] {
-            folder.write(name, "what was there before");
-        }
-        let before = folder.contents();
-        for args in [
-            "fit data.csv --bounds=-1,1 -q -o m.argwhy",
-            "predict model.argwhy data.csv -o p.npz",
-            "predict model.argwhy data.csv -o p.npy",
-            "predict model.argwhy data.csv -o p.csv",
-        ] {
-            let (code, stderr) = cramped(&folder, args);
-            assert_eq!(code, Some(2), "{args}: {stderr}");
-            says(&one_message(&stderr), &["cannot write", args.rsplit(' ').next().unwrap()]);
-            assert_eq!(folder.contents(), before, "{args}");
-        }
-        // A model small enough to fit, and a report that is not: the old report stays.
-        let args = "fit data.csv --rows 0:1 --features raw --bounds=-1,1 -q -o small.argwhy \
-                    --report r.html";
-        let (code, stderr) = cramped(&folder, args);
-        assert_eq!(code, Some(2), "{stderr}");
-        says(&one_message(&stderr), &["cannot write"]);
-        assert_eq!(folder.text("r.html"), "what was there before");
-    }
-
-    #[test]
-    fn a_trace_that_breaks_off_is_reported_and_the_model_saved() {
-        let folder = Folder::with_data(20);
-        let args =
-            ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-q", "--trace", "/dev/full"];
-        let ran = folder.run(args).exits(2);
-        says(&one_message(&ran.stderr), &["/dev/full", "trace", "model was saved"]);
-        folder.run(["inspect", "m.argwhy"]).exits(0);
-        let ran = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let status = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
-            .args(["inspect", "m.argwhy", "--json"])
-            .current_dir(folder.path(""))
-            .stdout(ran)
-            .output()
-            .unwrap();
-        assert_eq!(status.status.code(), Some(2));
-        says(&one_message(&String::from_utf8(status.stderr).unwrap()), &["standard output"]);
-    }
 }

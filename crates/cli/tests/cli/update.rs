@@ -116,3 +116,30 @@ fn what_cannot_be_updated_is_refused() {
     says(&refused(&["kept.argwhy", "-o", "x"]), &["<DATA>"]);
     says(&refused(&["kept.argwhy", "new.csv", "-o", "new.csv"]), &["new.csv", "used twice"]);
 }
+
+#[test]
+fn a_model_says_how_it_came_about() {
+    let folder = folder();
+    fit(&folder, "old.csv", "kept.argwhy", &["--keep-data"]);
+    fit(&folder, "all.csv", "all.argwhy", &[]);
+    update(&folder, &["kept.argwhy", "new.csv", "-o", "more.argwhy"]);
+    let about = |model: &str| {
+        let told = folder.run(["inspect", model, "--json"]).exits(0).json();
+        assert!(told["settings"].get("provenance").is_none());
+        told["provenance"].clone()
+    };
+    let (old, all, more) = (about("kept.argwhy"), about("all.argwhy"), about("more.argwhy"));
+    assert_eq!(old["source"], "old.csv");
+    let command = "argwhy fit old.csv --regularization 1e-6 --normalize none --bounds=-1,1 \
+                   --holdout 0 --keep-data";
+    assert_eq!(old["command"], command);
+    assert_eq!(old["versions"]["argwhy"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(more["source"], "old.csv, new.csv");
+    assert_eq!(more["command"], "argwhy update --holdout 0 kept.argwhy new.csv");
+    // The rows are the same ones, whoever read them.
+    assert_eq!((&more["rows"], old["rows"] == all["rows"]), (&all["rows"], false));
+    let text = folder.run(["inspect", "kept.argwhy"]).exits(0).stdout;
+    for said in ["learned from      old.csv\n", "hash of its rows  ", command] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}

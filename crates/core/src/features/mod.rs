@@ -180,9 +180,8 @@ impl FeatureMap {
         }
         for (k, (v, m)) in variance.iter().zip(&mean).enumerate() {
             if !(v.is_finite() && m.is_finite()) {
-                return Err(Error::Numerical {
-                    what: format!("feature {k} overflows: the signals are too large to be squared"),
-                });
+                let largest = signals.iter().fold(0.0, |m: f64, s| m.max(s.abs()));
+                return Err(Error::SignalRange { feature: k, largest });
             }
         }
         map.mean = mean;

@@ -30,6 +30,7 @@ pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
 pub use factor::RemoteFactor;
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};
+pub use tiles::PartialProduct;
 pub(crate) use trended::Trended;
 pub(crate) use weighted::Weighted;
 

@@ -5,6 +5,10 @@
 
 #![allow(unsafe_code)]
 
+mod parts;
+
+pub use parts::PartialProduct;
+
 use super::accumulate::{accumulate_both, accumulate_columns, accumulate_rows};
 use super::kind::OperatorKind;
 use super::schedule::Schedule;
@@ -87,9 +91,11 @@ impl<T: Vectors> Tiles<T> {
         &self,
         write: impl Fn((usize, usize), &mut [S]) + Sync,
     ) -> Aligned<S> {
-        let order = self.schedule.order();
-        let mut values = Aligned::zeros(order.len() * TILE);
-        values.par_chunks_mut(TILE).zip(order).for_each(|(tile, &blocks)| write(blocks, tile));
+        let n_tiles = Schedule::n_tiles(self.samples.n_blocks());
+        let mut values = Aligned::zeros(n_tiles * TILE);
+        let blocks = |number| self.schedule.blocks(number);
+        let tiles = values.par_chunks_mut(TILE).enumerate();
+        tiles.for_each(|(number, tile)| write(blocks(number), tile));
         values
     }
 
@@ -136,14 +142,7 @@ impl<T: Vectors> Tiles<T> {
         let block_size = n_vectors * BLOCK;
         let mut buffers = self.buffers(Schedule::n_tasks(n_blocks) + 1, n_blocks * block_size);
         let (input, outputs) = buffers.split_first_mut().expect("one more than tasks");
-        let unit = if matches!(self.held, Held::Compact(_)) { 1.0 / FULL } else { 1.0 };
-        input[n_blocks.saturating_sub(1) * block_size..].fill(0.0);
-        for (c, row) in v.rows().into_iter().enumerate() {
-            for (block, part) in row.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
-                let to = &mut input[block * block_size + c * BLOCK..][..part.len()];
-                to.iter_mut().zip(part).for_each(|(to, value)| *to = value * unit);
-            }
-        }
+        self.by_blocks(v, input);
         outputs.par_iter_mut().enumerate().for_each(|(task, output)| {
             output.fill(0.0);
             for tile in self.schedule.task(task) {
@@ -167,6 +166,20 @@ impl<T: Vectors> Tiles<T> {
         self.keep(buffers);
     }
 
+    /// Copies vectors block by block, in the unit of the values that are held; the last block is
+    /// filled up with zeros.
+    fn by_blocks(&self, v: ArrayView2<'_, f64>, input: &mut [f64]) {
+        let block_size = v.nrows() * BLOCK;
+        let unit = if matches!(self.held, Held::Compact(_)) { 1.0 / FULL } else { 1.0 };
+        input[self.samples.n_blocks().saturating_sub(1) * block_size..].fill(0.0);
+        for (c, row) in v.rows().into_iter().enumerate() {
+            for (block, part) in row.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
+                let to = &mut input[block * block_size + c * BLOCK..][..part.len()];
+                to.iter_mut().zip(part).for_each(|(to, value)| *to = value * unit);
+            }
+        }
+    }
+
     /// `count` buffers of `len` numbers, with whatever the last product left in them.
     fn buffers(&self, count: usize, len: usize) -> Vec<Aligned<f64>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,14 +197,19 @@ impl<T: Vectors> Tiles<T> {
 
     /// Adds a tile's share, and its mirror image's, to `output`.
     fn add_tile(&self, tile: usize, input: &[f64], output: &mut [f64], n_vectors: usize) {
-        let (i, j) = self.schedule.order()[tile];
+        let (i, j) = self.schedule.blocks(tile);
         let block_size = n_vectors * BLOCK;
         let (head, tail) = output.split_at_mut(j * block_size);
         let own = &mut tail[..block_size];
         let part = |block: usize| &input[block * block_size..(block + 1) * block_size];
         let mirror = (i < j).then(|| (part(i), &mut head[i * block_size..(i + 1) * block_size]));
         let len = self.samples.block_len(j);
-        let mut sums = Sums { isa: self.isa, n_vectors, len, v: part(j), own, mirror };
+        self.add_to(tile, Sums { isa: self.isa, n_vectors, len, v: part(j), own, mirror });
+    }
+
+    /// Adds a tile's products to `sums`, strip by strip.
+    fn add_to(&self, tile: usize, mut sums: Sums<'_>) {
+        let (i, j) = self.schedule.blocks(tile);
         let starts = (0..self.samples.block_len(i)).step_by(STRIP);
         let at = |r: usize| tile * TILE + r * BLOCK..tile * TILE + (r + STRIP) * BLOCK;
         match &self.held {
@@ -211,6 +229,17 @@ impl<T: Vectors> Tiles<T> {
         &self,
         samples: &[usize],
         v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) {
+        self.add_columns_from(0, samples, v, out);
+    }
+
+    /// The same for as many columns as `out` has, from the first of `block` on.
+    pub(crate) fn add_columns_from(
+        &self,
+        block: usize,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
         mut out: ArrayViewMut2<'_, f64>,
     ) {
         let n_vectors = v.nrows();
@@ -226,7 +255,7 @@ impl<T: Vectors> Tiles<T> {
                 rows
             })
             .collect();
-        let sums: Vec<Aligned<f64>> = (0..self.samples.n_blocks())
+        let sums: Vec<Aligned<f64>> = (block..block + out.ncols().div_ceil(BLOCK))
             .into_par_iter()
             .map(|block| {
                 let mut sums = Aligned::zeros(n_vectors * BLOCK);

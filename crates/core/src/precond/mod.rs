@@ -67,6 +67,10 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
     fn solve(&self, ridge: f64, v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
         (**self).solve(ridge, v)
     }
+
+    fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        (**self).model_product(v)
+    }
 }
 
 /// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of
@@ -94,6 +98,12 @@ pub(crate) trait Preconditioner {
     /// c and K R c over all samples with (RᵀKR + λI) c = v in every system, where it can say so
     /// without a product.
     fn solve(&self, _ridge: f64, _v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        None
+    }
+
+    /// v·K̃ over all samples for the K̃ ≈ K whose RᵀK̃R + λI it inverts, where that takes no
+    /// product with K.
+    fn model_product(&self, _v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
         None
     }
 }

@@ -14,7 +14,7 @@ use crate::linalg::dense::{add_gram_columns, cholesky, cholesky_solve};
 use crate::linalg::shifted::cholesky_shifted;
 use crate::linalg::simd::Isa;
 use crate::operator::{accumulate_columns, accumulate_rows};
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
 /// Samples whose columns of B are gathered at a time.
@@ -54,6 +54,42 @@ impl Woodbury {
             })
             .collect();
         Self { factor, ridge, full, dimensions, isa: Isa::detect() }
+    }
+
+    /// B v, each factor block in its own task, its samples in order; [factor
+    /// block][strip][c·BLOCK + r].
+    fn rows_times(&self, blocked: &[f64], n_vectors: usize) -> Vec<Aligned<f64>> {
+        let block_size = n_vectors * BLOCK;
+        let blocks = self.factor.blocks().par_iter();
+        blocks
+            .map(|factor| {
+                let n_strips = factor.n_rows.div_ceil(STRIP);
+                let mut sums = Aligned::zeros(n_strips * block_size);
+                for (block, v) in blocked.chunks(block_size).enumerate() {
+                    for (strip, sums) in sums.chunks_mut(block_size).enumerate() {
+                        let first = strip * STRIP;
+                        let n_rows = STRIP.min(factor.n_rows - first);
+                        let values = &factor.block(block)[first * BLOCK..];
+                        accumulate_rows(self.isa, values, n_rows, BLOCK, v, sums, n_vectors);
+                    }
+                }
+                sums
+            })
+            .collect()
+    }
+
+    /// blocked += Bᵀw, for w as [`Self::rows_times`] leaves it.
+    fn add_columns_times(&self, w: &[Aligned<f64>], blocked: &mut [f64], n_vectors: usize) {
+        let block_size = n_vectors * BLOCK;
+        blocked.par_chunks_mut(block_size).enumerate().for_each(|(block, y)| {
+            for (factor, strips) in self.factor.blocks().iter().zip(w) {
+                for (strip, w) in strips.chunks(block_size).enumerate() {
+                    let n_rows = STRIP.min(factor.n_rows - strip * STRIP);
+                    let values = &factor.block(block)[strip * STRIP * BLOCK..];
+                    accumulate_columns(self.isa, values, n_rows, BLOCK, w, y, n_vectors);
+                }
+            }
+        });
     }
 
     /// Bytes for Gram matrices and factors, beside B itself.
@@ -144,35 +180,10 @@ impl Preconditioner for Woodbury {
         v: ArrayView2<'_, f64>,
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
-        let (n_vectors, n_samples) = v.dim();
-        let n_blocks = n_samples.div_ceil(BLOCK);
+        let n_vectors = v.nrows();
         let block_size = n_vectors * BLOCK;
-        let mut blocked = Aligned::zeros(n_blocks * block_size);
-        for (c, row) in v.rows().into_iter().enumerate() {
-            for (i, value) in row.iter().enumerate() {
-                blocked[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = *value;
-            }
-        }
-        // B v, each factor block in its own task, its samples in order; [factor
-        // block][strip][c·BLOCK + r].
-        let sums: Vec<Aligned<f64>> = self
-            .factor
-            .blocks()
-            .par_iter()
-            .map(|factor| {
-                let n_strips = factor.n_rows.div_ceil(STRIP);
-                let mut sums = Aligned::zeros(n_strips * block_size);
-                for (block, v) in blocked.chunks(block_size).enumerate() {
-                    for (strip, sums) in sums.chunks_mut(block_size).enumerate() {
-                        let first = strip * STRIP;
-                        let n_rows = STRIP.min(factor.n_rows - first);
-                        let values = &factor.block(block)[first * BLOCK..];
-                        accumulate_rows(self.isa, values, n_rows, BLOCK, v, sums, n_vectors);
-                    }
-                }
-                sums
-            })
-            .collect();
+        let mut blocked = in_blocks(v);
+        let sums = self.rows_times(&blocked, n_vectors);
         // (λI + B_FB_Fᵀ)⁻¹, dimension by dimension.
         let rank = self.factor.rank();
         let weights: Vec<Vec<f64>> = dimensions
@@ -200,15 +211,7 @@ impl Preconditioner for Woodbury {
             }
             first += factor.n_rows;
         }
-        blocked.par_chunks_mut(block_size).enumerate().for_each(|(block, y)| {
-            for (factor, strips) in self.factor.blocks().iter().zip(&strips) {
-                for (strip, w) in strips.chunks(block_size).enumerate() {
-                    let n_rows = STRIP.min(factor.n_rows - strip * STRIP);
-                    let values = &factor.block(block)[strip * STRIP * BLOCK..];
-                    accumulate_columns(self.isa, values, n_rows, BLOCK, w, y, n_vectors);
-                }
-            }
-        });
+        self.add_columns_times(&strips, &mut blocked, n_vectors);
         for (c, mut row) in out.rows_mut().into_iter().enumerate() {
             let free = &self.dimensions[dimensions[c]].free;
             for (i, value) in row.iter_mut().enumerate() {
@@ -218,6 +221,31 @@ impl Preconditioner for Woodbury {
         }
         Ok(())
     }
+
+    fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        let n_vectors = v.nrows();
+        let sums = self.rows_times(&in_blocks(v), n_vectors);
+        let block_size = n_vectors * BLOCK;
+        let mut blocked = Aligned::zeros(v.ncols().div_ceil(BLOCK) * block_size);
+        self.add_columns_times(&sums, &mut blocked, n_vectors);
+        Some(Array2::from_shape_fn(v.dim(), |(c, i)| {
+            blocked[i / BLOCK * block_size + c * BLOCK + i % BLOCK]
+        }))
+    }
+}
+
+/// Vectors with the samples of a block side by side: value (c, i) at (i / BLOCK · n_vectors + c) ·
+/// BLOCK + i % BLOCK.
+fn in_blocks(v: ArrayView2<'_, f64>) -> Aligned<f64> {
+    let (n_vectors, n_samples) = v.dim();
+    let block_size = n_vectors * BLOCK;
+    let mut blocked = Aligned::zeros(n_samples.div_ceil(BLOCK) * block_size);
+    for (c, row) in v.rows().into_iter().enumerate() {
+        for (i, value) in row.iter().enumerate() {
+            blocked[i / BLOCK * block_size + c * BLOCK + i % BLOCK] = *value;
+        }
+    }
+    blocked
 }
 
 /// gram += sign · B_S B_Sᵀ over `samples`, lower triangle.
@@ -243,7 +271,6 @@ mod tests {
     use crate::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
     use crate::precond::RankLimits;
     use crate::random::stream;
-    use ndarray::Array2;
 
     type Rule = fn(usize) -> bool;
 

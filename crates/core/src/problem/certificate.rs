@@ -11,7 +11,7 @@ use super::{Decided, Problem, slice};
 use crate::error::Error;
 use crate::linalg::sums::{UNIT, dot, sum_over};
 use crate::operator::KernelOperator;
-use ndarray::Array2;
+use ndarray::{Array2, Axis, concatenate, s};
 use serde::{Deserialize, Serialize};
 
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
@@ -88,6 +88,18 @@ impl Problem {
     ) -> Result<Certified, Error> {
         let coefficients = self.coefficients(responses.view());
         let desired = self.desired(operator, &coefficients)?;
+        self.certified(operator, responses, coefficients, desired)
+    }
+
+    /// As [`certify`](Self::certify), of responses whose coefficients and desired decisions are
+    /// known.
+    fn certified(
+        &self,
+        operator: &dyn KernelOperator,
+        responses: Array2<f64>,
+        coefficients: Array2<f64>,
+        desired: Array2<f64>,
+    ) -> Result<Certified, Error> {
         let decided = self.decide(&desired, None)?;
         let y = &decided.decisions;
         let differences = self.differences(&responses, y);
@@ -119,31 +131,93 @@ impl Problem {
         coefficients: Array2<f64>,
         certified: &Certified,
     ) -> Result<Certified, Error> {
-        let responses = certified.responses.clone();
         let desired = self.desired(operator, &coefficients)?;
-        let decided = self.decide(&desired, None)?;
-        let y = &decided.decisions;
-        // Where û − λα lies inside its set it is the response, with nothing rounded: for tiny λ the
-        // last bits of x alone would be a large step in α.
-        let ridge = self.ridge();
-        let mut difference = &coefficients - &self.coefficients(responses.view());
-        let mut differences = self.differences(&responses, y);
-        for ((j, i), x) in responses.indexed_iter() {
-            let (u, step) = (self.decisions[[j, i]], ridge * coefficients[[j, i]]);
-            if u - step == *x && !self.sets.is_on_limit(j, i, responses.column(i), 0.0) {
-                difference[[j, i]] = 0.0;
-                differences[[j, i]] = (u - y[[j, i]]) - step;
-            }
-        }
-        let distances = if difference.iter().all(|d| *d == 0.0) {
-            vec![0.0; self.groups.count()]
+        let difference = self.pair_difference(&coefficients, &certified.responses);
+        let image = if difference.iter().all(|d| *d == 0.0) {
+            None
         } else {
             let mut image = Array2::zeros(difference.dim());
             operator.exact().apply(difference.view(), image.view_mut())?;
-            let off = Self::product_error(operator, &difference)?;
+            Some(image)
+        };
+        self.paired(operator, (coefficients, desired), (&difference, image), certified)
+    }
+
+    /// The better of [`certify`](Self::certify) and [`certify_pair`](Self::certify_pair), in one
+    /// exact product of everything that either takes: where kernel values are computed for every
+    /// product, hardly more than the first alone.
+    pub(crate) fn certify_both(
+        &self,
+        operator: &dyn KernelOperator,
+        coefficients: Array2<f64>,
+        responses: Array2<f64>,
+    ) -> Result<Certified, Error> {
+        let own = self.coefficients(responses.view());
+        let difference = self.pair_difference(&coefficients, &responses);
+        let all = concatenate![Axis(0), own, coefficients, difference];
+        let mut images = Array2::zeros(all.dim());
+        operator.exact().apply(all.view(), images.view_mut())?;
+        let n = own.nrows();
+        let part = |at: usize| images.slice(s![at * n..(at + 1) * n, ..]).to_owned();
+        let with_offset = |image: Array2<f64>| match &self.offset {
+            Some(offset) => image + offset,
+            None => image,
+        };
+        let certified = self.certified(operator, responses, own, with_offset(part(0)))?;
+        let point = (coefficients, with_offset(part(1)));
+        let image = difference.iter().any(|d| *d != 0.0).then(|| part(2));
+        let pair = self.paired(operator, point, (&difference, image), &certified)?;
+        let better = pair.certificate.gap < certified.certificate.gap;
+        Ok(if better { pair } else { certified })
+    }
+
+    /// α − (û−x)/λ. Where û − λα lies inside its set it is the response, with nothing rounded: for
+    /// tiny λ the last bits of x alone would be a large step in α.
+    fn pair_difference(&self, coefficients: &Array2<f64>, responses: &Array2<f64>) -> Array2<f64> {
+        let mut difference = coefficients - &self.coefficients(responses.view());
+        for (at, d) in difference.indexed_iter_mut() {
+            if self.is_own_response(coefficients, responses, at) {
+                *d = 0.0;
+            }
+        }
+        difference
+    }
+
+    fn is_own_response(
+        &self,
+        coefficients: &Array2<f64>,
+        responses: &Array2<f64>,
+        (j, i): (usize, usize),
+    ) -> bool {
+        self.decisions[[j, i]] - self.ridge() * coefficients[[j, i]] == responses[[j, i]]
+            && !self.sets.is_on_limit(j, i, responses.column(i), 0.0)
+    }
+
+    /// As [`certify_pair`](Self::certify_pair), of coefficients with their desired decisions, and
+    /// of their difference with its image, where it is not zero.
+    fn paired(
+        &self,
+        operator: &dyn KernelOperator,
+        (coefficients, desired): (Array2<f64>, Array2<f64>),
+        (difference, image): (&Array2<f64>, Option<Array2<f64>>),
+        certified: &Certified,
+    ) -> Result<Certified, Error> {
+        let responses = certified.responses.clone();
+        let decided = self.decide(&desired, None)?;
+        let y = &decided.decisions;
+        let mut differences = self.differences(&responses, y);
+        for (at, d) in differences.indexed_iter_mut() {
+            if self.is_own_response(&coefficients, &responses, at) {
+                *d = (self.decisions[at] - y[at]) - self.ridge() * coefficients[at];
+            }
+        }
+        let distances = if let Some(image) = image {
+            let off = Self::product_error(operator, difference)?;
             let errors = self.squared_norms(&difference.mapv(f64::abs), &off);
-            let terms = self.squared_norms(&difference, &image);
+            let terms = self.squared_norms(difference, &image);
             terms.into_iter().zip(errors).map(|(d, e)| d.max(0.0) + e).collect()
+        } else {
+            vec![0.0; self.groups.count()]
         };
         let gap = self.gaps_of_differences(&differences, &desired, y);
         let hidden = self.hidden(&responses, &differences, &desired, &decided);

@@ -75,6 +75,8 @@ pub(crate) enum Preference {
     Nearer,
     /// The full one: the direction was made for another λ, whose residual counts.
     Full,
+    /// The minimiser: the next direction will be conjugate to this one.
+    Minimiser,
 }
 
 /// The length of the step; the root is found to `tol` of the slope at the start.
@@ -87,7 +89,10 @@ pub(crate) fn choose(
     Ok(match least(shape, tol, trial)? {
         Least::At { full_falls: true, .. } if preference == Preference::Full => StepLength::At(1.0),
         // Kd is zero to rounding, while the residual still asks for the full step.
-        Least::Flat | Least::At { full_falls: true, full_is_nearer: true, .. } => {
+        Least::Flat => StepLength::At(1.0),
+        Least::At { full_falls: true, full_is_nearer: true, .. }
+            if preference == Preference::Nearer =>
+        {
             StepLength::At(1.0)
         }
         Least::At { t, .. } => StepLength::At(t),

@@ -34,7 +34,9 @@ pub fn solve<E: From<Error>>(
     let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
     let start = start.map(|start| start.start(&problem, &operator)).transpose()?;
     let mut products = usize::from(start.is_some());
-    let mut path = Path { operator: &operator, settings, seed, smallest, made: None, start };
+    let nearby = start.is_some();
+    let mut path =
+        Path { operator: &operator, settings, seed, smallest, made: None, start, nearby };
     for &regularization in regularizations {
         problem = problem.with_regularization(regularization)?;
         let mut outcome = path.solve(&problem, observer)?;
@@ -59,6 +61,8 @@ struct Path<'a> {
     made: Option<Assembled<'a>>,
     /// Coefficients and their desired decisions.
     start: Option<(Array2<f64>, Array2<f64>)>,
+    /// Whether they are those of another fit of much the same problem.
+    nearby: bool,
 }
 
 impl Path<'_> {
@@ -84,14 +88,13 @@ impl Path<'_> {
         let made = self.made.as_mut().expect("kept or made just now");
         let zeros = || Array2::zeros(problem.decisions().dim());
         let start = self.start.take().unwrap_or_else(|| (zeros(), zeros()));
-        let outcome = newton::solve_with(
-            problem,
-            made.lend(),
-            self.settings,
-            start,
-            Answer::Coefficients,
-            &mut clock,
-        )?;
+        let (parts, settings) = (made.lend(), self.settings);
+        let outcome = if std::mem::take(&mut self.nearby) {
+            newton::solve_nearby(problem, parts, settings, start, &mut clock)?
+        } else {
+            let answer = Answer::Coefficients;
+            newton::solve_with(problem, parts, settings, start, answer, &mut clock)?
+        };
         let certified = &outcome.certified;
         self.start = Some((certified.coefficients.clone(), certified.desired.clone()));
         outcome.finished(problem)

@@ -107,11 +107,10 @@ impl<'a> Table<'a> {
                 None => Named::by_key(role, &key, known, columns, &origin)?,
             };
             let block = Block::of(key, named.columns).with_gaps();
-            let coded = role == "signals" && !request.encoding.is_empty();
-            blocks.push(if coded {
-                block.encoded(&request.encoding, columns, &origin)?
-            } else {
-                block
+            blocks.push(match role {
+                "signals" if request.encoding.is_empty() => block.encodable(),
+                "signals" => block.encodable().encoded(&request.encoding, columns, &origin)?,
+                _ => block,
             });
             found.push(named.names);
         }

@@ -1,9 +1,10 @@
 //! The kernel operator of this machine: its memory, its cores.
 
 use super::kind::{OperatorKind, Precision};
-use super::tiles::Tiles;
+use super::tiles::{PartialProduct, Tiles};
 use super::{KernelOperator, ORDINARY_ACCURACY};
 use crate::error::Error;
+use crate::kernel::layout::BLOCK;
 use crate::kernel::recipe::Recipe;
 use crate::kernel::rounding::{Accuracy, Rounded};
 use crate::kernel::samples::Samples;
@@ -180,6 +181,46 @@ impl HostOperator {
     /// The kernel K is made of.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// The matrix that [`exact`](KernelOperator::exact) products are made with.
+    pub fn exact_host(&self) -> &Self {
+        self.exact.as_deref().unwrap_or(self)
+    }
+
+    /// Whether values are computed in single precision.
+    pub fn is_single(&self) -> bool {
+        matches!(self.working, Working::Single(_))
+    }
+
+    /// Parts that machines can share a product of `n_samples` in; their number depends on nothing
+    /// else.
+    pub fn n_parts(n_samples: usize) -> usize {
+        Tiles::<f64>::n_parts(n_samples)
+    }
+
+    /// One part of v·K. Below a million samples, parts added first to last to zeros have the bits
+    /// of [`apply`](KernelOperator::apply); beyond, machines share more parts than threads do.
+    pub fn part(&self, part: usize, v: ArrayView2<'_, f64>) -> PartialProduct {
+        with_tiles!(self, tiles => tiles.part(part, v))
+    }
+
+    /// Columns of K that are computed together: where [`add_columns_from`](Self::add_columns_from)
+    /// may start.
+    pub const COLUMNS: usize = BLOCK;
+
+    /// [`add_columns`](KernelOperator::add_columns) for as many columns as `out` has, from
+    /// `first` on, a multiple of [`COLUMNS`](Self::COLUMNS).
+    pub fn add_columns_from(
+        &self,
+        first: usize,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
+    ) {
+        debug_assert!(first.is_multiple_of(BLOCK));
+        let block = first / BLOCK;
+        with_tiles!(self, tiles => tiles.add_columns_from(block, samples, v, out));
     }
 }
 

@@ -258,3 +258,46 @@ proptest! {
         }
     }
 }
+
+/// Whoever computes which part, on however many threads: added in order they are the product.
+#[test]
+fn parts_added_in_order_have_the_bits_of_the_product() {
+    for (n, n_vectors) in [(1, 1), (239, 2), (500, 3), (2000, 4), (16_000, 1)] {
+        let (features, v) = (wave(n, 5, 0.3), wave(n_vectors, n, 1.1));
+        for precision in [Precision::F32, Precision::F64] {
+            let (kernel, kind) = (Kernel::Matern32 { gamma: 0.07 }, OperatorKind::Tiled);
+            let made = HostOperator::new(features.view(), kernel, precision, kind).unwrap();
+            for operator in [&made, made.exact_host()] {
+                let mut expected = Array2::zeros(v.dim());
+                operator.apply(v.view(), expected.view_mut()).unwrap();
+                for threads in [1, 3] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    let pool = pool.unwrap();
+                    let mut sum = Array2::<f64>::zeros(v.dim());
+                    for part in 0..HostOperator::n_parts(n) {
+                        let share = pool.install(|| operator.part(part, v.view()));
+                        let mut to = sum.slice_mut(ndarray::s![.., share.first..]);
+                        to += &share.values;
+                    }
+                    assert!(sum == expected, "{n} samples, {threads} threads, {precision:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_from_a_block_on_are_those_of_the_whole() {
+    let (features, samples) = (wave(1000, 4, 0.2), [3, 999, 240, 17, 18, 500, 501, 502, 640]);
+    let v = wave(2, samples.len(), 0.9);
+    let (kernel, kind) = (Kernel::Rbf { gamma: 0.07 }, OperatorKind::Tiled);
+    let operator = HostOperator::new(features.view(), kernel, Precision::F32, kind).unwrap();
+    let mut whole = wave(2, 1000, 0.5);
+    let mut parts = whole.clone();
+    operator.add_columns(&samples, v.view(), whole.view_mut()).unwrap();
+    for columns in [0..240, 240..720, 720..1000] {
+        let to = parts.slice_mut(ndarray::s![.., columns.clone()]);
+        operator.add_columns_from(columns.start, &samples, v.view(), to);
+    }
+    assert_eq!(whole, parts);
+}

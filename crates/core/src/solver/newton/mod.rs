@@ -14,6 +14,7 @@
 //! exact too.
 
 mod assembled;
+mod nearby;
 mod progress;
 mod settings;
 mod step;
@@ -22,6 +23,7 @@ pub(crate) use assembled::Assembled;
 pub use settings::{NewtonSettings, bytes, coupled_bytes};
 
 use super::clock::Clock;
+use super::line_search::StepLength;
 use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
 use super::state::State;
@@ -91,9 +93,23 @@ pub(crate) fn solve_with<'a>(
     answer: Answer,
     clock: &mut Clock<'_>,
 ) -> Result<Outcome, Error> {
-    let newton =
-        Newton { problem, parts, settings, answer, products: 0, iterations: 0, rescued: 0 };
-    newton.run(Point::new(problem, coefficients, desired)?, clock)
+    let point = Point::new(problem, coefficients, desired)?;
+    Newton::new(problem, parts, settings, answer).run(point, clock)
+}
+
+/// As [`solve_with`], from a point that is thought to be near the optimum, such as that of most of
+/// the rows.
+pub(crate) fn solve_nearby<'a>(
+    problem: &'a Problem,
+    parts: Assembled<'a>,
+    settings: &'a NewtonSettings,
+    (coefficients, desired): (Array2<f64>, Array2<f64>),
+    clock: &mut Clock<'_>,
+) -> Result<Outcome, Error> {
+    let mut point = Point::new(problem, coefficients, desired)?;
+    let mut newton = Newton::new(problem, parts, settings, Answer::Coefficients);
+    newton.draw_near(&mut point, clock)?;
+    newton.run(point, clock)
 }
 
 /// α with its desired decisions g, in working precision, and X(g).
@@ -104,6 +120,23 @@ pub(crate) struct Point {
 }
 
 impl Point {
+    /// Goes so far along a direction in each dimension.
+    fn advance(
+        &mut self,
+        problem: &Problem,
+        steps: &[StepLength],
+        direction: &Array2<f64>,
+        image: &Array2<f64>,
+    ) -> Result<(), Error> {
+        for (j, step) in steps.iter().enumerate() {
+            let t = if let StepLength::At(t) = step { *t } else { 0.0 };
+            self.coefficients.row_mut(j).scaled_add(t, &direction.row(j));
+            self.desired.row_mut(j).scaled_add(t, &image.row(j));
+        }
+        self.decided = problem.decide(&self.desired, Some(&self.decided.faces))?;
+        Ok(())
+    }
+
     fn new(
         problem: &Problem,
         coefficients: Array2<f64>,
@@ -127,6 +160,8 @@ struct Newton<'a> {
     iterations: usize,
     /// Decisions that the small quadratic programs' fallback had to find.
     rescued: usize,
+    /// Whether the point has arrived where it is to be certified, before the first step.
+    arrived: bool,
 }
 
 /// Which residual the steps remove.
@@ -138,6 +173,19 @@ enum Phase {
     Correct,
 }
 
+impl<'a> Newton<'a> {
+    fn new(
+        problem: &'a Problem,
+        parts: Assembled<'a>,
+        settings: &'a NewtonSettings,
+        answer: Answer,
+    ) -> Self {
+        let (products, iterations, rescued) = (0, 0, 0);
+        let arrived = false;
+        Self { problem, parts, settings, answer, products, iterations, rescued, arrived }
+    }
+}
+
 impl Newton<'_> {
     fn run(mut self, mut point: Point, clock: &mut Clock<'_>) -> Result<Outcome, Error> {
         let problem = self.problem;
@@ -147,7 +195,7 @@ impl Newton<'_> {
         let mut correction = Progress::default();
         let mut best: Option<Certified> = None;
         let status = loop {
-            if phase == Phase::Approach {
+            if phase == Phase::Approach && !self.arrived {
                 let factor = factors.next().copied().unwrap_or(1.0);
                 let (start, seen) = self.measure(&point, factor, clock)?;
                 let arrived = seen.relative_gap <= APPROACH * self.settings.tol
@@ -236,17 +284,23 @@ impl Newton<'_> {
     ) -> Result<Certified, Error> {
         let (problem, operator) = (self.problem, self.parts.operator);
         let responses = problem.responses(coefficients.view())?;
-        let mut certified = problem.certify(operator, responses)?;
-        self.products += 1;
-        let missed = certified.certificate.relative_gap > self.settings.tol;
-        if missed && self.answer == Answer::Coefficients {
-            let coefficients = problem.without_rounding(coefficients);
-            let pair = problem.certify_pair(operator, coefficients, &certified)?;
-            self.products += 2;
-            if pair.certificate.gap < certified.certificate.gap {
-                certified = pair;
+        let certified = if std::mem::take(&mut self.arrived) {
+            self.products += 1;
+            problem.certify_both(operator, problem.without_rounding(coefficients), responses)?
+        } else {
+            let mut certified = problem.certify(operator, responses)?;
+            self.products += 1;
+            let missed = certified.certificate.relative_gap > self.settings.tol;
+            if missed && self.answer == Answer::Coefficients {
+                let coefficients = problem.without_rounding(coefficients);
+                let pair = problem.certify_pair(operator, coefficients, &certified)?;
+                self.products += 2;
+                if pair.certificate.gap < certified.certificate.gap {
+                    certified = pair;
+                }
             }
-        }
+            certified
+        };
         let decided = problem.decide(&certified.desired, None)?;
         let seen = Iteration {
             exact: true,

@@ -137,19 +137,14 @@ impl Newton<'_> {
             }
             steps = self.search(point, &direction, &image, (Preference::Nearer, gap))?;
         }
-        for (j, step) in steps.iter().enumerate() {
-            let t = if let StepLength::At(t) = step { *t } else { 0.0 };
-            point.coefficients.row_mut(j).scaled_add(t, &direction.row(j));
-            point.desired.row_mut(j).scaled_add(t, &image.row(j));
-        }
-        point.decided = self.problem.decide(&point.desired, Some(&point.decided.faces))?;
+        point.advance(self.problem, &steps, &direction, &image)?;
         self.rescued += point.decided.faces.rescued();
         self.iterations += 1;
         Ok(Moved::On)
     }
 
     /// A step for each dimension.
-    fn search(
+    pub(super) fn search(
         &self,
         point: &Point,
         direction: &Array2<f64>,
@@ -160,7 +155,8 @@ impl Newton<'_> {
         let slack = SLACK * gap * self.problem.n_samples() as f64;
         match self.problem.sets() {
             SampleSets::Boxes(boxes) => {
-                self.search_boxes(boxes, point, (direction, image), (preference, slack))
+                let own = self.problem.offset();
+                self.search_boxes(boxes, point, (direction, image), own, (preference, slack))
             }
             SampleSets::Polyhedra(polyhedra) => {
                 self.search_polyhedra(polyhedra, point, (direction, image), slack)
@@ -168,11 +164,14 @@ impl Newton<'_> {
         }
     }
 
-    fn search_boxes(
+    /// A step for each dimension of boxes. `own` is what the desired decisions have beside the
+    /// direction's kernel times the coefficients.
+    pub(super) fn search_boxes(
         &self,
         boxes: &Boxes,
         point: &Point,
         (direction, image): (&Array2<f64>, &Array2<f64>),
+        own: Option<&Array2<f64>>,
         (preference, slack): (Preference, f64),
     ) -> Result<Vec<StepLength>, Error> {
         let (problem, n) = (self.problem, self.problem.n_samples());
@@ -189,7 +188,7 @@ impl Newton<'_> {
                     desired: &slice(&point.desired)[range.clone()],
                     direction: &slice(direction)[range.clone()],
                     kernel_direction: &slice(image)[range.clone()],
-                    offset: problem.offset().map(|offset| &slice(offset)[range]),
+                    offset: own.map(|own| &slice(own)[range]),
                     ridge: problem.ridge(),
                     slack,
                 };

@@ -22,6 +22,8 @@ pub(super) struct Block {
     empty: Option<f64>,
     /// Whether words for a missing value are one.
     gaps: bool,
+    /// Whether columns may become numbers in their own way.
+    encodable: bool,
     /// How each column becomes numbers, with its name; none where all are.
     codes: Vec<Coded>,
 }
@@ -85,7 +87,7 @@ impl TensorBlock {
 impl Block {
     pub fn of(key: String, columns: Vec<usize>) -> Self {
         let (values, codes) = (Vec::new(), Vec::new());
-        Self { key, columns, values, empty: None, gaps: false, codes }
+        Self { key, columns, values, empty: None, gaps: false, encodable: false, codes }
     }
 
     /// The same, where values may be missing.
@@ -93,7 +95,12 @@ impl Block {
         Self { gaps: true, ..self }
     }
 
-    /// The same, with columns that become numbers in their own way.
+    /// The same, where columns may become numbers in their own way.
+    pub fn encodable(self) -> Self {
+        Self { encodable: true, ..self }
+    }
+
+    /// The same, with columns that do.
     pub fn encoded(
         mut self,
         encoding: &Encoding,
@@ -240,12 +247,27 @@ impl Block {
                     line: records.line(origin),
                     column: records.columns().name(column).to_owned(),
                     text: String::from_utf8_lossy(bytes).into_owned(),
-                    expected: self.codes.get(place).and_then(Coded::expected),
+                    expected: self.expected(place, bytes),
                 });
             };
             self.values.push(number);
         }
         Ok(())
+    }
+
+    /// What a cell that could not be read should have been, where that is not simply a number.
+    fn expected(&self, place: usize, cell: &[u8]) -> Option<String> {
+        if let Some(coded) = self.codes.get(place) {
+            return coded.expected();
+        }
+        let is_word = !cell.is_empty() && [b'.', b','].iter().all(|d| number(cell, *d).is_none());
+        (is_word && !self.encodable).then(|| {
+            format!(
+                "`{}` needs numbers, since only signals can be categories or dates; write the \
+                 column as numbers or choose others",
+                self.key
+            )
+        })
     }
 
     /// Puts numbers of the column at `place`, from row `first` of the result on.
@@ -301,7 +323,7 @@ impl Block {
                     row: row + at,
                     column: column.to_owned(),
                     text: String::from_utf8_lossy(bytes).into_owned(),
-                    expected: self.codes.get(place).and_then(Coded::expected),
+                    expected: self.expected(place, bytes),
                 });
             };
             self.put(place, first + at, &[number]);

@@ -1,0 +1,90 @@
+"""Questions that the paper did not ask: rows that nothing was chosen on, ideas, halves, a million.
+
+In: the folder of cells. Out: parts of the page, as in `tables.py`.
+"""
+
+import numpy as np
+from published import SIX, THREE
+from scores import choice, data_note, score_of
+from settings import IDEAS, ONE_FOR_ALL
+
+# Rules whose choices are scored on fresh rows too.
+COMPARED = ("error", "ranks: error, drift", "liveliest within two percent")
+OURS = ("argwhy, medium", "argwhy, expert", "argwhy, both")
+
+
+def chosen_cells(results, wanted):
+    """What those rules chose on draw 0, where its candidates have been judged."""
+    for task in wanted.of([*SIX, *THREE]):
+        for rule in COMPARED:
+            name = choice(results, wanted, task, rule)
+            if name is not None:
+                yield from wanted.chosen_on_fresh(task, name)
+
+
+def ideas(results, wanted, arguments):
+    """Everything tried on draw 0 alike for all tasks: its scores, the best mean first."""
+    rows = []
+    tasks = wanted.of([*SIX, *THREE])
+    for name, said in {**wanted.grid, **IDEAS}.items():
+        scores = {task: score_of(results, [wanted.tried(task, 0, said)]) for task in tasks}
+        if tasks and all(scores.values()):
+            mean = float(np.mean([one["mean"] for one in scores.values()]))
+            rows.append({"settings": name, "scores": scores, "mean": mean})
+    return {"rows": sorted(rows, key=lambda row: -row["mean"])}
+
+
+def fresh(results, wanted, arguments):
+    rows = []
+    for task, large in wanted.fresh_sizes():
+        kio = wanted.fresh_kio(task, large)
+        row = {
+            "task": task,
+            "data": data_note(results, kio, task),
+            "genuine": wanted.is_genuine(task),
+            "n": kio[0]["rows"],
+            "draws": len(kio),
+            "KIO": score_of(results, kio),
+            "cloning": score_of(results, wanted.fresh_cloning(task, large)),
+            "argwhy": of_chosen(results, wanted, task, ONE_FOR_ALL, large),
+            "tune": None if large else score_of(results, [wanted.fresh_tune(task)]),
+            "published": {},
+        }
+        for rule in COMPARED:
+            name = None if large else choice(results, wanted, task, rule)
+            row[rule] = name and of_chosen(results, wanted, task, name, large)
+        if row["KIO"] or row["argwhy"]:
+            rows.append(row)
+    return {"rows": rows}
+
+
+def of_chosen(results, wanted, task, chosen, large):
+    return score_of(results, wanted.chosen_on_fresh(task, chosen, large))
+
+
+def halves(results, wanted, arguments):
+    rows = []
+    for task in wanted.of(THREE):
+        cells = wanted.of_halves(task)
+        found = {name: score_of(results, [cell]) for name, cell in cells.items()}
+        if any(found.values()):
+            note = data_note(results, cells.values(), task)
+            genuine = wanted.is_genuine(task)
+            rows.append({"task": task, "data": note, "genuine": genuine, "published": {}, **found})
+    return {"rows": rows}
+
+
+def million(results, wanted, arguments):
+    rows = []
+    for cell in wanted.million():
+        found = results.get(cell)
+        if found:
+            about = {name: found[name] for name in ("fit_seconds", "relative_gap", "status")}
+            rows.append({
+                "task": cell["task"], "n": cell["rows"], "data": found["note"], "genuine": False,
+                "argwhy": score_of(results, [cell]), "published": {}, **about,
+            })
+    return {"rows": rows}
+
+
+PARTS = {"ideas": ideas, "fresh": fresh, "halves": halves, "million": million}

@@ -1,0 +1,105 @@
+//! Disks that are full and folders that go: nothing that was there is lost, nor what was reached.
+//!
+//! A full disk is made of a limit on the size of files; `trap` turns the signal that comes with it
+//! into an error.
+
+use crate::common::{Folder, one_message, says};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs the command where files may have 512 or 1024 bytes, as the shell counts.
+fn cramped(folder: &Folder, args: &str) -> (Option<i32>, String) {
+    let program = assert_cmd::cargo::cargo_bin!("argwhy");
+    let script = format!("trap '' XFSZ; ulimit -f 1; exec {} {args}", program.display());
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn leaves_what_was_there() {
+    let folder = Folder::with_model();
+    for name in ["m.argwhy", "r.html", "p.npz", "p.npy", "p.csv"] {
+        folder.write(name, "what was there before");
+    }
+    let before = folder.contents();
+    for args in [
+        "fit data.csv --bounds=-1,1 -q -o m.argwhy",
+        "predict model.argwhy data.csv -o p.npz",
+        "predict model.argwhy data.csv -o p.npy",
+        "predict model.argwhy data.csv -o p.csv",
+    ] {
+        let (code, stderr) = cramped(&folder, args);
+        assert_eq!(code, Some(2), "{args}: {stderr}");
+        says(&one_message(&stderr), &["cannot write", args.rsplit(' ').next().unwrap()]);
+        assert_eq!(folder.contents(), before, "{args}");
+    }
+    // A model small enough to fit, and a report that is not: the old report stays.
+    let args = "fit data.csv --rows 0:1 --features raw --bounds=-1,1 -q -o small.argwhy \
+                --report r.html";
+    let (code, stderr) = cramped(&folder, args);
+    assert_eq!(code, Some(2), "{stderr}");
+    says(&one_message(&stderr), &["cannot write"]);
+    assert_eq!(folder.text("r.html"), "what was there before");
+}
+
+#[test]
+fn a_folder_that_goes_while_the_fit_runs_does_not_cost_the_model() {
+    let folder = Folder::with_data(20);
+    for name in ["gone", "spare"] {
+        std::fs::create_dir(folder.path(name)).unwrap();
+    }
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+        .args(["fit", "-", "-o", "gone/m.argwhy", "--bounds=-1,1", "-q", "--holdout=0"])
+        .args(["--kernel=linear", "--features=raw", "--primal"])
+        .env("TMPDIR", folder.path("spare"))
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than a pipe holds: once it is taken, the outputs have been checked.
+    let data = crate::common::csv(20_000);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(data.as_bytes()).unwrap();
+    std::fs::remove_dir_all(folder.path("gone")).unwrap();
+    drop(stdin);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    says(&one_message(&said), &["gone/m.argwhy", "was saved to", "spare"]);
+    let kept = std::fs::read_dir(folder.path("spare")).unwrap().map(|e| e.unwrap().path());
+    let kept: Vec<_> = kept.filter(|path| path.extension().is_some()).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    folder.run(["inspect", kept[0].to_str().unwrap()]).exits(0);
+}
+
+/// Not even root can make a file there.
+#[test]
+fn folders_that_take_no_files_are_refused_before_the_fit() {
+    let folder = Folder::with_data(20);
+    for (flag, path) in [("-o", "/proc/m.argwhy"), ("--checkpoint", "/proc/c.checkpoint")] {
+        let own = ["fit", "data.csv", "--bounds=-1,1", flag, path];
+        let output: &[&str] = if flag == "-o" { &[] } else { &["-o", "m.argwhy"] };
+        let said = folder.refused(own.iter().chain(output));
+        says(&said, &["cannot write", path]);
+    }
+}
+
+#[test]
+fn a_trace_that_breaks_off_is_reported_and_the_model_saved() {
+    let folder = Folder::with_data(20);
+    let args = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "-q", "--trace", "/dev/full"];
+    let ran = folder.run(args).exits(2);
+    says(&one_message(&ran.stderr), &["/dev/full", "trace", "model was saved"]);
+    folder.run(["inspect", "m.argwhy"]).exits(0);
+    let ran = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+        .args(["inspect", "m.argwhy", "--json"])
+        .current_dir(folder.path(""))
+        .stdout(ran)
+        .output()
+        .unwrap();
+    assert_eq!(status.status.code(), Some(2));
+    says(&one_message(&String::from_utf8(status.stderr).unwrap()), &["standard output"]);
+}

@@ -1,0 +1,97 @@
+//! Several machines as one that argwhy fits on.
+
+use crate::job::Job;
+use crate::machines::{Machines, Opening};
+use crate::operator::ClusterOperator;
+use argwhy_core::backend::{Backend, Host, Origin, Storage};
+use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind};
+use argwhy_core::{Error, Kernel};
+use ndarray::ArrayView2;
+use std::sync::Arc;
+
+/// Seconds that a product takes beside computing: messages to workers and back.
+const LATENCY: f64 = 0.01;
+
+/// Workers somewhere else; this process solves, keeps the samples' features too and the
+/// preconditioner.
+#[derive(Clone, Debug)]
+pub struct ClusterBackend {
+    machines: Arc<dyn Machines>,
+}
+
+impl ClusterBackend {
+    /// On these machines.
+    pub fn new(machines: Arc<dyn Machines>) -> Self {
+        Self { machines }
+    }
+}
+
+impl Backend for ClusterBackend {
+    fn name(&self) -> &'static str {
+        self.machines.name()
+    }
+
+    fn offers(&self, kernel: &Kernel, _: usize, _: usize, storage: Storage) -> bool {
+        // A kernel of one's own is code, which no message carries; values are not kept anywhere.
+        let tiled = OperatorKind::Tiled;
+        storage.kind == tiled && storage.blocks == tiled && kernel.custom_part().is_none()
+    }
+
+    fn operator_bytes(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        storage: Storage,
+    ) -> u64 {
+        Host.operator_bytes(kernel, n_samples, n_features, storage)
+    }
+
+    // As on one machine, though less is needed: the same limit then leads to the same
+    // preconditioner, and to the same bits.
+    fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64 {
+        Host.product_bytes(n_samples, n_vectors)
+    }
+
+    /// A few samples to try something on: not worth a message.
+    fn operator(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        Host.operator(features, kernel, storage)
+    }
+
+    fn operator_from(
+        &self,
+        origin: Origin<'_>,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+    ) -> Result<Box<dyn KernelOperator>, Error> {
+        let Storage { kind, precision, accuracy, .. } = storage;
+        // What is asked for once, or of few samples, is answered here.
+        let local =
+            HostOperator::with_accuracy(features, kernel.clone(), precision, kind, accuracy)?;
+        let job = Job::new(origin, features, kernel, storage);
+        let opening = Opening { job: &job, rows: origin.rows, features };
+        Ok(Box::new(ClusterOperator::open(Arc::clone(&self.machines), opening, local)?))
+    }
+
+    fn product_seconds(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        storage: Storage,
+        shape: (usize, usize),
+    ) -> Result<f64, Error> {
+        let here = Host.product_seconds(features, kernel, storage, shape)?;
+        let share = rayon_threads() / self.machines.n_cores().max(1) as f64;
+        Ok(LATENCY + here * share)
+    }
+}
+
+fn rayon_threads() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64)
+}

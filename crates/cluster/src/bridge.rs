@@ -1,0 +1,224 @@
+//! Workers by way of a Python process: `python3 -m argwhy.ray`, spoken to by pipes.
+
+use crate::frame::{Array, Frame};
+use crate::machines::{Machines, Opening};
+use ndarray::{ArrayView2, ArrayViewMut2};
+use serde_json::{Value, json};
+use std::fmt;
+use std::io::{BufReader, Read};
+use std::ops::Range;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// What the other process is to do.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The interpreter, a path or a name.
+    pub python: String,
+    /// What it is told first: where the cluster is and how to read the data, as JSON.
+    pub options: Value,
+    /// This program's version: the other side must have the same.
+    pub version: &'static str,
+}
+
+/// Why there is no bridge.
+#[derive(Debug)]
+pub enum BridgeError {
+    /// There is no such interpreter.
+    NoPython {
+        /// As it was looked for.
+        python: String,
+    },
+    /// It has no argwhy or no Ray, or the cluster can't be used.
+    Refused {
+        /// Its own words.
+        what: String,
+    },
+}
+
+impl fmt::Display for BridgeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPython { python } => write!(
+                f,
+                "--ray needs Python with argwhy and Ray, and there is no `{python}` here; install \
+                 it with `pip install 'argwhy[ray]'`, or name an interpreter in ARGWHY_PYTHON"
+            ),
+            Self::Refused { what } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for BridgeError {}
+
+/// A Python process that has the workers.
+pub struct Bridge {
+    ends: Mutex<Ends>,
+    n_cores: usize,
+    wants_features: bool,
+}
+
+struct Ends {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").field("n_cores", &self.n_cores).finish_non_exhaustive()
+    }
+}
+
+impl Bridge {
+    /// Starts the process and waits until it has a cluster.
+    pub fn new(launch: &Launch) -> Result<Self, BridgeError> {
+        let mut command = Command::new(&launch.python);
+        command.args(["-m", "argwhy.ray"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        apart(&mut command);
+        let no_python = |_| BridgeError::NoPython { python: launch.python.clone() };
+        let mut child = command.spawn().map_err(no_python)?;
+        let to = child.stdin.take();
+        let from = BufReader::new(child.stdout.take().expect("piped above"));
+        let mut bridge =
+            Self { ends: Mutex::new(Ends { child, to, from }), n_cores: 1, wants_features: true };
+        let refused = |what| BridgeError::Refused { what };
+        let hello = json!({"call": "start", "options": launch.options, "version": launch.version});
+        // The words of an interpreter without argwhy are on the terminal already.
+        let answer = bridge.call(hello, Vec::new()).map_err(|what| {
+            refused(format!(
+                "{what}; --ray needs Python with argwhy {} and Ray: `{} -m pip install \
+                 'argwhy[ray]'`, or name another interpreter in ARGWHY_PYTHON",
+                launch.version, launch.python
+            ))
+        })?;
+        let answer = answer.message;
+        if let Some(what) = answer["refused"].as_str() {
+            return Err(refused(what.to_owned()));
+        }
+        bridge.n_cores = answer["cores"].as_u64().unwrap_or(1) as usize;
+        bridge.wants_features = answer["wants_features"].as_bool().unwrap_or(true);
+        Ok(bridge)
+    }
+
+    /// One message, one answer.
+    fn call(&self, message: Value, arrays: Vec<Array>) -> Result<Frame, String> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || "the Python process that has the workers ended".to_owned();
+        let to = ends.to.as_mut().ok_or_else(gone)?;
+        Frame { message, arrays }.write(to).map_err(|_| gone())?;
+        let answer = Frame::read(&mut ends.from).map_err(|_| gone())?;
+        match answer.message["error"].as_str() {
+            Some(what) => Err(what.to_owned()),
+            None => Ok(answer),
+        }
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let ends = self.ends.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // The end of its input is its end, too; it gives the workers back first.
+        drop(ends.to.take());
+        let _ = std::io::copy(&mut ends.from.by_ref(), &mut std::io::sink());
+        let _ = ends.child.wait();
+    }
+}
+
+/// Ctrl-C is for this process, which ends the other in its own time.
+#[cfg(unix)]
+fn apart(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+}
+
+#[cfg(not(unix))]
+fn apart(_: &mut Command) {}
+
+fn indices(samples: &[usize]) -> Array {
+    Array::Indices(samples.iter().map(|&i| i as u64).collect())
+}
+
+fn values(array: ArrayView2<'_, f64>) -> Array {
+    Array::Values(array.iter().copied().collect(), [array.nrows(), array.ncols()])
+}
+
+/// Hands the numbers of the only array of an answer to `take`, in order.
+fn take(answer: Frame, count: usize, mut take: impl FnMut(usize, f64)) -> Result<(), String> {
+    let unexpected = || "the Python process answered something else than was asked for".to_owned();
+    match answer.arrays.first() {
+        Some(Array::Values(values, _)) if values.len() == count => {
+            values.iter().enumerate().for_each(|(at, value)| take(at, *value));
+        }
+        Some(Array::Singles(values, _)) if values.len() == count => {
+            values.iter().enumerate().for_each(|(at, value)| take(at, f64::from(*value)));
+        }
+        _ => return Err(unexpected()),
+    }
+    Ok(())
+}
+
+impl Machines for Bridge {
+    fn name(&self) -> &'static str {
+        "ray"
+    }
+
+    fn n_cores(&self) -> usize {
+        self.n_cores
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
+        let job = serde_json::to_string(opening.job).map_err(|why| why.to_string())?;
+        let mut arrays = vec![indices(opening.rows)];
+        if self.wants_features {
+            arrays.push(values(opening.features));
+        }
+        let answer = self.call(json!({"call": "open", "job": job}), arrays)?;
+        answer.message["matrix"].as_u64().ok_or_else(|| "no number of the matrix came".to_owned())
+    }
+
+    fn product(
+        &self,
+        matrix: u64,
+        exact: bool,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), String> {
+        let message = json!({"call": "product", "matrix": matrix, "exact": exact});
+        let answer = self.call(message, vec![values(v)])?;
+        let (count, n) = (out.len(), out.ncols());
+        take(answer, count, |at, value| out[[at / n, at % n]] = value)
+    }
+
+    fn rows(
+        &self,
+        matrix: u64,
+        samples: &[usize],
+        columns: Range<usize>,
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        let (start, stop) = (columns.start, columns.end);
+        let message = json!({"call": "rows", "matrix": matrix, "start": start, "stop": stop});
+        let answer = self.call(message, vec![indices(samples)])?;
+        take(answer, out.len(), |at, value| out[at] = value)
+    }
+
+    fn add_columns(
+        &self,
+        matrix: u64,
+        exact: bool,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), String> {
+        let message = json!({"call": "columns", "matrix": matrix, "exact": exact});
+        let answer = self.call(message, vec![indices(samples), values(v)])?;
+        let (count, n) = (out.len(), out.ncols());
+        take(answer, count, |at, value| out[[at / n, at % n]] += value)
+    }
+
+    fn close(&self, matrix: u64) {
+        // A process that is gone has nothing to close.
+        let _ = self.call(json!({"call": "close", "matrix": matrix}), Vec::new());
+    }
+}

@@ -1,0 +1,203 @@
+//! Workers of this process: what a backend asks of them has the bits of one machine.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use argwhy_cluster::{ClusterBackend, Job, Machines, Opening, Shard};
+use argwhy_core::backend::{Backend, Host, Origin, Storage};
+use argwhy_core::features::{FeatureMap, FeatureSettings};
+use argwhy_core::operator::{KernelOperator, OperatorKind, Precision};
+use argwhy_core::{Error, Kernel};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// Workers that read the signals themselves, and are asked in turn.
+#[derive(Debug)]
+struct Workers {
+    signals: Array2<f64>,
+    count: usize,
+    open: Mutex<Vec<Opened>>,
+}
+
+#[derive(Debug, Default)]
+struct Opened(Option<Vec<Held>>);
+
+struct Held(Shard);
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+impl Workers {
+    fn new(signals: &Array2<f64>, count: usize) -> Arc<Self> {
+        Arc::new(Self { signals: signals.clone(), count, open: Mutex::default() })
+    }
+
+    fn n_open(&self) -> usize {
+        self.open.lock().unwrap().iter().filter(|opened| opened.0.is_some()).count()
+    }
+
+    fn with<T>(&self, matrix: u64, call: usize, work: impl FnOnce(&Shard) -> T) -> T {
+        let open = self.open.lock().unwrap();
+        let shards = open[matrix as usize].0.as_ref().unwrap();
+        work(&shards[call % self.count].0)
+    }
+}
+
+impl Machines for Workers {
+    fn name(&self) -> &'static str {
+        "ray"
+    }
+
+    fn n_cores(&self) -> usize {
+        self.count
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
+        // As JSON, the way a message has it.
+        let job = serde_json::to_string(opening.job).unwrap();
+        let job: Job = serde_json::from_str(&job).unwrap();
+        let shard = || Shard::from_signals(&job, self.signals.view(), opening.rows).map(Held);
+        let shards: Result<Vec<Held>, Error> = (0..self.count).map(|_| shard()).collect();
+        let mut open = self.open.lock().unwrap();
+        open.push(Opened(Some(shards.map_err(|error| error.to_string())?)));
+        Ok(open.len() as u64 - 1)
+    }
+
+    fn product(
+        &self,
+        matrix: u64,
+        exact: bool,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), String> {
+        out.fill(0.0);
+        let n_parts = self.with(matrix, 0, Shard::n_parts);
+        for part in 0..n_parts {
+            let share = self.with(matrix, part, |shard| shard.part(part, exact, v));
+            let mut to = out.slice_mut(s![.., share.first..]);
+            to += &share.values;
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &self,
+        matrix: u64,
+        samples: &[usize],
+        columns: Range<usize>,
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        let found = self.with(matrix, 1, |shard| shard.rows(samples, columns).unwrap());
+        out.iter_mut().zip(&found).for_each(|(out, value)| *out = *value);
+        Ok(())
+    }
+
+    fn add_columns(
+        &self,
+        matrix: u64,
+        exact: bool,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), String> {
+        let n = out.ncols();
+        for (call, from) in (0..n).step_by(2 * Shard::COLUMNS).enumerate() {
+            let columns = from..(from + 2 * Shard::COLUMNS).min(n);
+            let found =
+                self.with(matrix, call, |shard| shard.columns(samples, exact, v, columns.clone()));
+            let mut to = out.slice_mut(s![.., columns]);
+            to += &found;
+        }
+        Ok(())
+    }
+
+    fn close(&self, matrix: u64) {
+        self.open.lock().unwrap()[matrix as usize].0 = None;
+    }
+}
+
+fn wave(rows: usize, columns: usize) -> Array2<f64> {
+    Array2::from_shape_fn((rows, columns), |(i, j)| ((i * (2 * j + 3)) as f64 * 0.37).sin())
+}
+
+fn storage() -> Storage {
+    Storage::new(OperatorKind::Tiled, Precision::F32)
+}
+
+#[test]
+fn every_answer_has_the_bits_of_one_machine_for_any_number_of_workers() {
+    let signals = wave(1500, 3);
+    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let rows: Vec<usize> = (0..1500).filter(|row| row % 7 > 0).rev().collect();
+    let features = map.transform(signals.select(ndarray::Axis(0), &rows).view()).unwrap();
+    let (n, kernel) = (rows.len(), Kernel::Matern52 { gamma: 0.1 });
+    let (v, some) = (wave(3, n), [5, 900, 17, 18, 19, 400, 401, 3, 1200]);
+    let here = Host.operator(features.view(), &kernel, storage()).unwrap();
+    for n_workers in [1, 2, 5] {
+        let workers = Workers::new(&signals, n_workers);
+        let backend = ClusterBackend::new(workers.clone());
+        let origin = Origin { map: &map, rows: &rows };
+        let there = backend.operator_from(origin, features.view(), &kernel, storage()).unwrap();
+        assert_eq!(workers.n_open(), 1);
+        let pairs: [[&dyn KernelOperator; 2]; 2] =
+            [[here.as_ref(), there.as_ref()], [here.exact(), there.exact()]];
+        for both in pairs {
+            assert_eq!(both[0].is_exact(), both[1].is_exact());
+            let answers = both.map(|operator| {
+                let mut product = Array2::zeros(v.dim());
+                operator.apply(v.view(), product.view_mut()).unwrap();
+                let mut panel = vec![0.0; some.len() * n];
+                operator.rows_into(&some, 0..n, &mut panel).unwrap();
+                let mut block = vec![0.0; some.len() * some.len()];
+                operator.block_into(&some, &mut block).unwrap();
+                let mut columns = v.clone();
+                let few = v.slice(s![.., ..some.len()]);
+                operator.add_columns(&some, few.to_owned().view(), columns.view_mut()).unwrap();
+                (product, panel, block, columns, operator.diagonal().unwrap())
+            });
+            assert!(answers[0] == answers[1], "{n_workers} workers");
+        }
+        drop(there);
+        assert_eq!(workers.n_open(), 0, "what is dropped is closed");
+    }
+}
+
+#[test]
+fn a_worker_with_other_data_says_so() {
+    let signals = wave(300, 3);
+    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let features = map.transform(signals.view()).unwrap();
+    let rows: Vec<usize> = (0..300).collect();
+    let refused = |theirs: &Array2<f64>| {
+        let backend = ClusterBackend::new(Workers::new(theirs, 2));
+        let origin = Origin { map: &map, rows: &rows };
+        let opened = backend.operator_from(origin, features.view(), &Kernel::Linear, storage());
+        opened.err().unwrap().to_string()
+    };
+    let mut moved = signals.clone();
+    moved[[299, 2]] += 1e-9;
+    let said = refused(&moved);
+    assert!(said.contains("300 samples were read here that are not the 300"), "{said}");
+    let said = refused(&signals.slice(s![..200, ..]).to_owned());
+    assert!(said.contains("the data here has 200 rows"), "{said}");
+}
+
+#[test]
+fn only_what_messages_can_carry_is_offered() {
+    struct Own;
+    impl argwhy_core::kernel::CustomKernel for Own {
+        fn name(&self) -> &'static str {
+            "own"
+        }
+        fn evaluate(&self, a: &[f64], b: &[f64]) -> f64 {
+            a[0] * b[0]
+        }
+    }
+    let backend = ClusterBackend::new(Workers::new(&wave(10, 1), 1));
+    let stored = Storage::new(OperatorKind::Stored, Precision::F32);
+    assert!(backend.offers(&Kernel::Linear, 10, 1, storage()));
+    assert!(!backend.offers(&Kernel::Linear, 10, 1, stored));
+    assert!(!backend.offers(&Kernel::custom(Own), 10, 1, storage()));
+}

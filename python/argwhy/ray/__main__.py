@@ -1,0 +1,119 @@
+"""The Python side of ``argwhy fit --ray``: messages by pipes, answered by a :class:`Cluster`.
+
+A message is the length of its head in four bytes, the head in JSON (what is said, and the arrays
+that follow), then the arrays. What goes wrong is an answer with an ``error``; the end of the input
+is the end.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .. import _argwhy
+from ..errors import MissingExtraError
+from .cluster import Cluster
+
+KINDS: dict[str, np.dtype[Any]] = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
+NAMES = {dtype: name for name, dtype in KINDS.items()}
+
+
+def receive(source: BinaryIO) -> tuple[dict[str, Any], list[Any]] | None:
+    """The next message; none at the end."""
+    length = source.read(4)
+    if len(length) < 4:
+        return None
+    head = json.loads(source.read(struct.unpack("<I", length)[0]))
+    arrays: list[Any] = []
+    for described in head["arrays"]:
+        dtype, shape = KINDS[described["kind"]], described["shape"]
+        n_bytes = math.prod(shape) * dtype.itemsize
+        data = source.read(n_bytes)
+        if len(data) < n_bytes:
+            return None
+        arrays.append(np.frombuffer(data, dtype).reshape(shape))
+    return head["message"], arrays
+
+
+def send(target: BinaryIO, message: dict[str, Any], *arrays: Any) -> None:
+    """An answer."""
+    described = [{"kind": NAMES[array.dtype.newbyteorder("<")], "shape": array.shape} for array in arrays]
+    head = json.dumps({"message": message, "arrays": described}).encode()
+    target.write(struct.pack("<I", len(head)) + head)
+    for array in arrays:
+        target.write(np.ascontiguousarray(array).data.cast("B"))
+    target.flush()
+
+
+class Bridge:
+    """Answers messages, one after the other."""
+
+    def __init__(self) -> None:
+        self._cluster = Cluster()
+
+    def answer(self, message: dict[str, Any], arrays: list[Any]) -> tuple[Any, ...]:
+        """What is answered: words, then arrays."""
+        cluster, matrix = self._cluster, message.get("matrix", 0)
+        call = message["call"]
+        if call == "start":
+            return (self._start(message),)
+        if call == "open":
+            return ({"matrix": cluster.open(message["job"], arrays[0], arrays[1] if len(arrays) > 1 else None)},)
+        if call == "product":
+            return {}, cluster.product(matrix, message["exact"], arrays[0])
+        if call == "rows":
+            return {}, cluster.rows(matrix, arrays[0], message["start"], message["stop"])
+        if call == "columns":
+            return {}, cluster.columns(matrix, message["exact"], arrays[0], arrays[1])
+        cluster.close(matrix)
+        return ({},)
+
+    def _start(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["version"] != _argwhy.__version__:
+            return {
+                "refused": f"this command is argwhy {message['version']}, and the Python package of {sys.executable} is "
+                f"{_argwhy.__version__}; install the same version of both"
+            }
+        self._cluster = Cluster(**message["options"])
+        try:
+            cores = self._cluster.connect()
+        except MissingExtraError as error:
+            return {"refused": str(error)}
+        return {"cores": cores, "wants_features": self._cluster.wants_features}
+
+    def end(self) -> None:
+        """Gives the workers back."""
+        self._cluster.shutdown()
+
+
+def main() -> None:
+    """Serves until the input ends."""
+    logging.basicConfig(format="note: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    # What Ray prints is not for the other end of the pipe.
+    target = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    bridge = Bridge()
+    try:
+        while (received := receive(sys.stdin.buffer)) is not None:
+            try:
+                answered = bridge.answer(*received)
+            except Exception as error:
+                name = type(error).__name__
+                text = str(error) if name == "ClusterError" else f"{name}: {error}"
+                answered = ({"error": text},)
+            send(target, *answered)
+    except BrokenPipeError:
+        pass  # nobody listens any longer
+    finally:
+        bridge.end()
+
+
+if __name__ == "__main__":
+    main()

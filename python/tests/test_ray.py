@@ -1,0 +1,350 @@
+"""Fits on a real Ray of this machine: the bits of one process, whatever happens to the workers."""
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from argwhy import KernelInverseOptimizer
+from argwhy.errors import BackendError
+from argwhy.ray import Cluster, ClusterError, simulate
+
+# Ray reads it when it is imported.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+# Its workers run behind everything else by default, which on a busy machine takes minutes.
+os.environ.setdefault("RAY_worker_niceness", "0")
+ray = pytest.importorskip("ray")
+
+SETTINGS = {
+    "bounds": (-1, 1),
+    "features": "raw",
+    "kernel": "rbf",
+    "trend": "none",
+    "regularization": 1e-5,
+    # What is stored in 16 bits on one machine has other bits than what is computed.
+    "operator": "tiled",
+}
+# Too little memory for a factor of all of K, so that there are many products.
+ITERATED = {**SETTINGS, "memory": "44MiB"}
+
+
+def rows(n, seed=0):
+    signals = np.random.default_rng(seed).normal(size=(n, 4))
+    return signals, np.clip(1.5 * np.sin(2 * signals[:, :2]) * signals[:, 2:], -1, 1)
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A Ray with more logical cores than there are, so that none waits for another."""
+    ray.init(address="local", num_cpus=12, include_dashboard=False, logging_level="error", namespace="argwhy")
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def pair(address):
+    with Cluster(workers=2, cpus=1) as cluster:
+        yield cluster
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coefficients_, other.coefficients_)
+    assert one.certificate_ == other.certificate_
+
+
+FITS = {
+    "factorised": (600, SETTINGS),
+    "iterated": (2000, ITERATED),
+    "trend": (1500, {**ITERATED, "kernel": "matern52", "trend": "linear", "regularization": 1e-4}),
+    "sso": (700, {**SETTINGS, "solver": "sso", "tol": 1e-4}),
+    "theta": (300, {**SETTINGS, "theta": "learn", "regularization": 1e-3}),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_decisions_have_the_bits_of_one_process(name, pair):
+    n, settings = FITS[name]
+    X, y = rows(n)
+    weight = np.arange(n) % 3 if name == "iterated" else None
+    here = KernelInverseOptimizer(**settings).fit(X, y, weight)
+    before = pair.status()["products"]
+    there = KernelInverseOptimizer(**settings, backend=pair).fit(X, y, weight)
+    same(here, there)
+    np.testing.assert_array_equal(here.predict(X[:50]), there.predict(X[:50]))
+    assert pair.status()["products"] > before
+    assert there.plan_["device"] == "ray"
+
+
+def test_the_number_of_workers_changes_no_bit(address, pair):
+    X, y = rows(2000)
+    two = KernelInverseOptimizer(**ITERATED, backend=pair).fit(X, y)
+    for workers in (1, 3):
+        with Cluster(workers=workers, cpus=1) as cluster:
+            same(two, KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y))
+            shares = cluster.status()["shares"]
+            assert len(shares) == workers
+            assert min(shares) > 0, "everyone had something to do"
+
+
+class Trouble:
+    """Does something to workers from time to time while a fit runs."""
+
+    def __init__(self, cluster, what):
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(cluster, what))
+
+    def _run(self, cluster, what):
+        while not self._stop.is_set():
+            what(cluster.pids())
+            self._stop.wait(0.05)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._stop.set()
+        self._thread.join()
+
+
+def end(pid, how=signal.SIGKILL):
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        pass
+
+
+def test_workers_killed_at_random_moments_change_no_bit(address, caplog):
+    X, y = rows(2000)
+    here = KernelInverseOptimizer(**ITERATED).fit(X, y)
+    chance, killed = random.Random(7), set()
+
+    def kill(pids):
+        # One at a time, and each once: they must be able to finish something.
+        if len(pids) == 2 and not killed.intersection(pids) and len(killed) < 3 and chance.random() < 0.3:
+            victim = chance.choice(pids)
+            killed.add(victim)
+            end(victim)
+
+    with Cluster(workers=2, cpus=1) as cluster:
+        with Trouble(cluster, kill):
+            for _ in range(4):
+                same(here, KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y))
+                if len(killed) == 3:
+                    break
+        assert cluster.status()["lost"] == len(killed) > 0
+    assert "was lost" in caplog.text
+    assert "took the place" in caplog.text
+
+
+def test_all_workers_of_a_node_lost_at_once_change_no_bit(address):
+    X, y = rows(2000)
+    here = KernelInverseOptimizer(**ITERATED).fit(X, y)
+    with Cluster(workers=2, cpus=1) as cluster:
+        KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y)
+        done = []
+
+        def kill_all(iteration):
+            if not done:
+                done.extend(cluster.pids())
+                for pid in done:
+                    end(pid)
+
+        est = KernelInverseOptimizer(**ITERATED, backend=cluster, callback=kill_all).fit(X, y)
+        same(here, est)
+        assert len(done) == cluster.status()["lost"] == 2
+
+
+def test_a_worker_that_hangs_is_replaced(address):
+    X, y = rows(2000)
+    here = KernelInverseOptimizer(**ITERATED).fit(X, y)
+    with Cluster(workers=2, cpus=1) as cluster:
+        KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y)
+        stopped = []
+
+        def stop_one(iteration):
+            if not stopped:
+                stopped.append(cluster.pids()[0])
+                end(stopped[0], signal.SIGSTOP)
+            # Short enough for a test; long enough for the other one on a busy machine.
+            cluster._pool._timeout = 8.0 if not cluster.status()["lost"] else 300.0
+
+        same(here, KernelInverseOptimizer(**ITERATED, backend=cluster, callback=stop_one).fit(X, y))
+        assert cluster.status()["lost"] >= 1
+        assert stopped[0] not in cluster.pids()
+
+
+def test_a_worker_that_joins_is_used(address, pair):
+    X, y = rows(900)
+    whole = KernelInverseOptimizer(**SETTINGS, backend=pair).fit(X, y)
+    free = int(ray.available_resources()["CPU"])
+    with Cluster(workers=1, cpus=free - 1) as other, Cluster(workers=2, cpus=1) as cluster:
+        other.connect()
+        while ray.available_resources().get("CPU", 0) > 1:
+            time.sleep(0.05)
+        same(whole, KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y))
+        assert cluster.status()["alive"] == 1
+        other.shutdown()
+        for _ in range(100):
+            same(whole, KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y))
+            if min(cluster.status()["shares"]) > 0:
+                break
+            time.sleep(0.1)
+        assert cluster.status()["alive"] == 2
+        assert min(cluster.status()["shares"]) > 0
+
+
+def test_workers_read_files_themselves(address, tmp_path):
+    X, y = rows(900)
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    lines = [",".join(["a", "b", "c", "d", "u", "v"])]
+    lines += [",".join(map(repr, map(float, [*s, *u]))) for s, u in zip(X, y, strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    here = KernelInverseOptimizer(**SETTINGS).fit(X[100:], y[100:], rows="0:500")
+    files = {
+        "d.npz": {"rows": "100:900"},
+        "d.csv": {"signals": "a:d", "decisions": "u,v", "rows": slice(100, 900)},
+    }
+    for name, reading in files.items():
+        with Cluster(workers=2, cpus=1, data=tmp_path / name, reading=reading) as cluster:
+            est = KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X[100:], y[100:], rows="0:500")
+            same(here, est)
+
+
+def test_a_file_that_cannot_be_read_ends_the_fit_with_worker_and_file(address, tmp_path):
+    X, y = rows(400)
+    path = tmp_path / "d.npz"
+    np.savez(path, signals=X, decisions=y)
+    whole = path.read_bytes()
+
+    def told(data):
+        path.write_bytes(data) if data else path.unlink()
+        with Cluster(workers=2, cpus=1, data=path) as cluster, pytest.raises(BackendError) as caught:
+            KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y)
+        return str(caught.value)
+
+    for damaged in (whole[: len(whole) // 2], None):
+        said = told(damaged)
+        assert said.startswith("the ray backend failed: worker "), said
+        assert str(path) in said, said
+    np.savez(path, signals=X + 1, decisions=y)
+    assert "are not the 400 of the driver" in told(path.read_bytes())
+
+
+def test_a_cluster_outlives_a_fit_that_failed(pair, tmp_path):
+    X, y = rows(600)
+    with pytest.raises(ClusterError, match="up to 256 are sent"):
+        pair.open("{}", np.arange(3, dtype=np.uint64), np.lib.stride_tricks.as_strided(np.zeros(1), (1 << 20, 64), (0, 0)))
+    matrix = pair.open("{}", np.arange(3, dtype=np.uint64), np.zeros((3, 1)))
+    with pytest.raises(ClusterError, match="worker . on .*: ValueError: job"):
+        pair.product(matrix, False, np.zeros((1, 3)))
+    pair.close(matrix)
+    same(KernelInverseOptimizer(**SETTINGS).fit(X, y), KernelInverseOptimizer(**SETTINGS, backend=pair).fit(X, y))
+
+
+DRIVER = """
+    import sys, time
+    import numpy as np
+    from argwhy import KernelInverseOptimizer
+    from argwhy.ray import Cluster
+
+    data, (checkpoint, address, settings) = np.load(sys.argv[1]), sys.argv[2:]
+    est = KernelInverseOptimizer(
+        **eval(settings), checkpoint=checkpoint, checkpoint_every=0.0,
+        backend=Cluster(address, 2, 1),
+        callback=lambda iteration: print(iteration.iteration, flush=True) or time.sleep(0.3),
+    )
+    est.fit(data["signals"], data["decisions"])
+"""
+
+
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(address, pair, tmp_path):
+    X, y = rows(2000)
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    checkpoint = tmp_path / "c.checkpoint"
+    arguments = [tmp_path / "d.npz", checkpoint, address, repr(ITERATED)]
+    driver = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(DRIVER), *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    for line in driver.stdout:
+        if int(line) >= 3 and checkpoint.exists():
+            break
+    driver.kill()
+    driver.wait()
+    assert checkpoint.exists()
+    whole = KernelInverseOptimizer(**ITERATED, backend=pair).fit(X, y)
+    resumed = KernelInverseOptimizer(**ITERATED, backend=pair).fit(X, y, resume=checkpoint)
+    assert resumed.status_ == "solved"
+    assert resumed.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=2e-6)
+    assert resumed.n_iter_ < whole.n_iter_
+
+
+def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
+    X, y = rows(700)
+    np.savez(tmp_path / "d.npz", observations=X, actions=y, w=np.arange(700) % 4)
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    common = [tmp_path / "d.npz", "--rows", "50:650", "--bounds=-1,1", "--weights=w", "--operator", "tiled", "--json"]
+    # How many rows a verdict looks at depends on the time that the fit took.
+    common += ["--holdout", "0"]
+    answers = {}
+    for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
+        model = tmp_path / f"{name}.argwhy"
+        done = command("fit", *common, "-o", model, *more)
+        assert done.returncode == 0, done.stderr
+        answers[name] = json.loads(done.stdout)
+        answers[name]["estimator"] = KernelInverseOptimizer.load(model)
+    assert "on ray" in done.stderr
+    assert answers["here"]["objective"] == answers["there"]["objective"]
+    same(answers["here"]["estimator"], answers["there"]["estimator"])
+    (tmp_path / "d.npz").write_bytes(b"no data")
+    refused = command("fit", *common, "-o", tmp_path / "m.argwhy", "--ray", address, check=False)
+    assert refused.returncode == 2
+
+
+def test_progress_tells_of_workers_and_actors_have_names(pair, capsys, monkeypatch):
+    monkeypatch.setattr("argwhy._progress.PATIENCE", 0.0)
+    X, y = rows(2000)
+    KernelInverseOptimizer(**ITERATED, backend=pair, verbose=1).fit(X, y)
+    assert "workers 2/2" in capsys.readouterr().err
+    assert pair.status()["products_per_second"] > 0
+    named = [name for name in ray.util.list_named_actors() if " worker " in name]
+    assert len(named) >= 2
+    assert all(name.startswith("argwhy-") for name in named)
+
+
+def test_nobody_to_work_is_an_error_that_says_what_was_asked_for(address):
+    X, y = rows(600)
+    with Cluster(workers=1, cpus=99, timeout=1) as cluster, pytest.raises(BackendError, match="each asks for 99 CPUs"):
+        KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y)
+
+
+def test_a_cluster_is_a_parameter_like_others():
+    with_data = Cluster("host:1", 3, 4, data="d.npz", reading={"rows": "0:5"}, timeout=9.0)
+    assert repr(pickle.loads(pickle.dumps(with_data))) == repr(with_data)
+    est = KernelInverseOptimizer(backend=with_data)
+    assert est.get_params()["backend"] is with_data
+    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 1}, {"timeout": 0.0}, {"reading": {}}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Cluster(**wrong)
+
+
+def test_a_simulation_says_what_more_workers_are_worth():
+    costs = {"pair_seconds": 2e-9, "exact_pair_seconds": 6e-9}
+    one, few, many = (simulate(10_000_000, workers=workers, **costs) for workers in (1, 8, 64))
+    assert one.product_efficiency > few.product_efficiency > many.product_efficiency > 0.5
+    assert one.product_seconds > 7 * few.product_seconds > 20 * many.product_seconds
+    assert many.product_bytes > few.product_bytes
+    slow = simulate(10_000_000, workers=64, bandwidth=1e8, **costs)
+    assert slow.product_seconds > 2 * many.product_seconds
+    measured = simulate(100_000, 10, 1, workers=2, cores=1)
+    assert 0 < measured.product_seconds < measured.exact_seconds
+    assert str(measured).startswith("2 workers × 1 cores")
