@@ -147,6 +147,9 @@ impl Canvas<'_> {
         for ends in points.windows(2) {
             let (dx, dy) = (ends[1].0 - ends[0].0, ends[1].1 - ends[0].1);
             let length = dx.hypot(dy);
+            if length <= 0.0 {
+                continue;
+            }
             let at = |along: f64| {
                 let share = (along / length).clamp(0.0, 1.0);
                 (ends[0].0 + share * dx, ends[0].1 + share * dy)
