@@ -108,6 +108,8 @@ class Model:
     @property
     def signal_names(self) -> list[str]: ...
     @property
+    def units(self) -> dict[str, str]: ...
+    @property
     def decision_names(self) -> list[str]: ...
     @property
     def decision_dim(self) -> int: ...
@@ -167,6 +169,7 @@ def fit(
     rows: str | None = None,
     follow: object = None,
     names: dict[str, list[str]] | None = None,
+    units: dict[str, str] | None = None,
     more: list[dict[str, Any]] | None = None,
     start: Model | None = None,
     same_features: bool = False,
@@ -198,7 +201,10 @@ def cluster_layout(n_samples: int) -> tuple[int, int]: ...
 def multiply_pairs(n_features: int, n_vectors: int, exact: bool, times: int) -> int: ...
 def add_part(total: NDArray[np.float64], first: int, values: NDArray[np.float64]) -> None: ...
 def explain(
-    model: Model, signals: FloatArray | None = None, limits: Parameters | None = None
+    model: Model,
+    signals: FloatArray | None = None,
+    limits: Parameters | None = None,
+    numeraire: tuple[str, str] | None = None,
 ) -> dict[str, Any]: ...
 def explain_one(
     model: Model,
@@ -207,6 +213,7 @@ def explain_one(
     limits: Parameters | None = None,
     by: float | None = None,
     signal_limits: Parameters | None = None,
+    numeraire: tuple[str, str] | None = None,
 ) -> dict[str, Any]: ...
 def familiarity(model: Model, signals: FloatArray) -> NDArray[np.float64] | None: ...
 def load_model(path: str) -> Model: ...

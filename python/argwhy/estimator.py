@@ -5,7 +5,6 @@ Settings, defaults and mathematics are Rust's.
 
 from __future__ import annotations
 
-import html
 import os
 import warnings
 from collections.abc import Callable
@@ -227,6 +226,7 @@ class KernelInverseOptimizer(Parametrised):
         constraints: Any = None,
         rows: Rows = None,
         resume: str | os.PathLike[str] | None = None,
+        units: dict[str, str] | None = None,
     ) -> KernelInverseOptimizer:
         """Learns from signals ``X`` (n × signal_dim) and decisions ``y`` (n × decision_dim, or n).
 
@@ -246,6 +246,10 @@ class KernelInverseOptimizer(Parametrised):
             ``X``. All if not given.
         resume:
             A checkpoint of a fit of the same rows to go on from.
+        units:
+            Units of signals, decisions and named limits, such as ``{"power": "kW"}``, kept with the
+            model and told with its explanations. A column called ``power [kW]`` says its unit
+            itself.
 
         Raises
         ------
@@ -259,9 +263,9 @@ class KernelInverseOptimizer(Parametrised):
             callback raises is passed on likewise.
         """
         start = self.__dict__.get("_model") if self.warm_start and resume is None else None
-        self._fit(X, y, sample_weight, constraints, rows, start=start, resume=resume)
+        self._fit(X, y, sample_weight, constraints, rows, start=start, resume=resume, units=units)
         self._grown: list[dict[str, Any]] = [
-            {"X": X, "y": y, "sample_weight": sample_weight, "constraints": constraints, "rows": rows}
+            {"X": X, "y": y, "sample_weight": sample_weight, "constraints": constraints, "rows": rows, "units": units}
         ]
         return self
 
@@ -328,6 +332,7 @@ class KernelInverseOptimizer(Parametrised):
         start: Model | None = None,
         same_features: bool = False,
         resume: str | os.PathLike[str] | None = None,
+        units: dict[str, str] | None = None,
     ) -> KernelInverseOptimizer:
         if y is None:
             raise DataError(
@@ -357,6 +362,7 @@ class KernelInverseOptimizer(Parametrised):
                 "M": list(getattr(constraints, "names", None) or ()),
                 "M_eq": list(getattr(constraints, "names_eq", None) or ()),
             },
+            units=units,
             more=more,
             start=start,
             same_features=same_features,
@@ -508,18 +514,21 @@ class KernelInverseOptimizer(Parametrised):
 
     # Why
 
-    def explain(self, X: ArrayLike = None, constraints: Any = None) -> dict[str, Any]:
+    def explain(
+        self, X: ArrayLike = None, constraints: Any = None, *, numeraire: dict[str, str] | None = None
+    ) -> dict[str, Any]:
         """What the expert weighs, over the situations ``X``: best those it was fitted to.
 
         A dictionary as ``argwhy explain --json`` prints it: ``signals``, the most important first,
         each with ``name``, ``importance`` (they add up to one) and ``effect`` (``at``, ``desired``,
-        ``spread``, ``decision``: accumulated local effects); ``pair``, ``trade_offs``, ``costs``,
-        ``typical``. Without ``X`` it is told over the samples that the model keeps: those that
-        carry weight.
+        ``spread``, ``free``, ``decision``: accumulated local effects); ``pair``, ``trade_offs``,
+        ``costs``, ``typical``, ``units``. Without ``X`` it is told over the samples that the model
+        keeps: those that carry weight. ``numeraire={"power": "price"}``, a decision and the signal
+        that says what a unit of it costs, gives costs in money too.
         """
         try:
             signals = None if X is None else self._signals(X)
-            return _argwhy.explain(self._model, signals, self._limits(constraints))
+            return _argwhy.explain(self._model, signals, self._limits(constraints), _why.pair(numeraire))
         except (AttributeError, DataError) as error:
             self._explain(error, X)
 
@@ -531,18 +540,20 @@ class KernelInverseOptimizer(Parametrised):
         by: float | None = None,
         constraints: Any = None,
         x_constraints: Any = None,
+        numeraire: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """Why the decision on the one situation ``x`` is what it is.
 
         What pushed it away from a typical situation of ``X`` (Shapley values), the past decisions
         it rests on, what holds it at what price, and the smallest change of one signal that changes
-        it by ``by`` or frees it. ``constraints`` belong to ``X``, ``x_constraints`` to ``x``.
+        it by ``by`` or frees it. ``constraints`` belong to ``X``, ``x_constraints`` to ``x``;
+        ``numeraire`` is that of :meth:`explain`.
         """
         try:
             signal = self._signals(x.to_frame().T if getattr(x, "ndim", 2) == 1 and hasattr(x, "to_frame") else x)
             signals = None if X is None else self._signals(X)
             limits, own = self._limits(constraints), self._limits(x_constraints)
-            return _argwhy.explain_one(self._model, signal, signals, limits, by, own)
+            return _argwhy.explain_one(self._model, signal, signals, limits, by, own, _why.pair(numeraire))
         except (AttributeError, DataError) as error:
             self._explain(error, x)
 
@@ -648,6 +659,11 @@ class KernelInverseOptimizer(Parametrised):
         ``versions``.
         """
         return self._fitted.provenance
+
+    @property
+    def units_(self) -> dict[str, str]:
+        """Units by the names of signals, decisions and limits, those that are known."""
+        return self._fitted.units
 
     @property
     def decision_names_(self) -> list[str] | None:
@@ -762,7 +778,7 @@ class KernelInverseOptimizer(Parametrised):
         return _why.effects(self.explain(X, constraints), signals, axes)
 
     def _repr_html_(self) -> str:
-        return _why.summary(self) if "_model" in self.__dict__ else f"<code>{html.escape(repr(self))}</code>"
+        return _why.summary(self)
 
     # scikit-learn
 

@@ -30,15 +30,21 @@ pub fn data_error(message: impl Into<String>) -> PyErr {
 pub fn exception(error: impl Into<argwhy::Error>) -> PyErr {
     let error = error.into();
     let message = error.to_string();
-    match error {
-        argwhy::Error::Core(
+    let is_setting = |error: &CoreError| {
+        matches!(
+            error,
             CoreError::Setting { .. }
-            | CoreError::LengthScales { .. }
-            | CoreError::Memory { .. }
-            | CoreError::ThetaPrecision { .. }
-            | CoreError::EmptyBox { .. },
+                | CoreError::LengthScales { .. }
+                | CoreError::Memory { .. }
+                | CoreError::ThetaPrecision { .. }
+                | CoreError::EmptyBox { .. }
         )
-        | argwhy::Error::Threads { .. }
+    };
+    if error.core().is_some_and(is_setting) {
+        return PyValueError::new_err(message);
+    }
+    match error {
+        argwhy::Error::Threads { .. }
         | argwhy::Error::Machine { .. }
         | argwhy::Error::Settings { .. } => PyValueError::new_err(message),
         argwhy::Error::Core(CoreError::Backend { .. }) => raise("BackendError", message),

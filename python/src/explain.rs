@@ -5,6 +5,7 @@ use crate::constraints::constraints as limits_of;
 use crate::error::{detached, exception};
 use crate::model::Model;
 use crate::settings::json;
+use argwhy::Predictor;
 use argwhy::explain::{Explainer, Explanation, OneDecision, OneSettings, Situations};
 use argwhy::familiarity::Familiarity;
 use numpy::PyArray1;
@@ -13,24 +14,28 @@ use pyo3::types::PyDict;
 
 /// What a model weighs, over `signals`, or over the samples it keeps.
 #[pyfunction]
-#[pyo3(signature = (model, signals=None, limits=None))]
+#[pyo3(signature = (model, signals=None, limits=None, numeraire=None))]
 pub fn explain<'py>(
     py: Python<'py>,
     model: &Model,
     signals: Option<&Bound<'py, PyAny>>,
     limits: Option<&Bound<'py, PyDict>>,
+    numeraire: Option<(String, String)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let situations = situations(model, signals, limits)?;
     let explained: Explanation = detached(py, || {
         let predictor = model.predictor()?;
-        model.on_threads(|| Explainer::new(model.core(), predictor, situations).explain())
+        model.on_threads(|| explainer(model, predictor, situations, numeraire.as_ref())?.explain())
     })?;
     json(py, &explained)
 }
 
 /// Why one decision is what it is.
 #[pyfunction]
-#[pyo3(signature = (model, signal, signals=None, limits=None, by=None, signal_limits=None))]
+#[pyo3(signature = (
+    model, signal, signals=None, limits=None, by=None, signal_limits=None, numeraire=None
+))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's, one by one")]
 pub fn explain_one<'py>(
     py: Python<'py>,
     model: &Model,
@@ -39,6 +44,7 @@ pub fn explain_one<'py>(
     limits: Option<&Bound<'py, PyDict>>,
     by: Option<f64>,
     signal_limits: Option<&Bound<'py, PyDict>>,
+    numeraire: Option<(String, String)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let situations = situations(model, signals, limits)?;
     let signal = matrix("signal", signal)?.values;
@@ -53,11 +59,25 @@ pub fn explain_one<'py>(
         };
         let signal = signal.row(0).to_vec();
         model.on_threads(|| {
-            let explainer = Explainer::new(model.core(), predictor, situations);
+            let explainer = explainer(model, predictor, situations, numeraire.as_ref())?;
             explainer.explain_one(&signal, set.as_ref(), OneSettings { by })
         })
     })?;
     json(py, &explained)
+}
+
+/// Over these situations; with a decision and the signal that is its price, in money too.
+fn explainer<'a>(
+    model: &'a Model,
+    predictor: &'a Predictor,
+    situations: Situations,
+    numeraire: Option<&(String, String)>,
+) -> Result<Explainer<'a>, argwhy::Error> {
+    let explainer = Explainer::new(model.core(), predictor, situations);
+    match numeraire {
+        Some((decision, signal)) => explainer.in_money(decision, signal),
+        None => Ok(explainer),
+    }
 }
 
 fn situations(

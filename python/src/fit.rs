@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
-use argwhy::core::dataset::Names;
+use argwhy::core::dataset::{Names, Units};
 use argwhy::core::wording::Worded;
 use argwhy::io::{RowRanges, load_checkpoint};
 use argwhy::notes::cautions;
@@ -47,8 +47,8 @@ pub struct Fit {
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
-    names=None, more=None, start=None, same_features=false, checkpoint=None, resume=None,
-    backend=None
+    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None,
+    resume=None, backend=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(
@@ -61,6 +61,7 @@ pub fn fit(
     rows: Option<&str>,
     follow: Option<&Bound<'_, PyAny>>,
     names: Option<BTreeMap<String, Vec<String>>>,
+    units: Option<BTreeMap<String, String>>,
     more: Option<Vec<MoreRows<'_>>>,
     start: Option<&Bound<'_, Model>>,
     same_features: bool,
@@ -92,7 +93,8 @@ pub fn fit(
         pipeline = pipeline.starting_from(Start::Checkpoint(Box::new(checkpoint)));
     }
     let (data, mut ranges) = guarded(|| dataset([signals, decisions], weights, limits, rows))?;
-    let mut data = data.with_names(named(names)).map_err(exception)?;
+    let names = Names { units: Units(units.unwrap_or_default()), ..named(names) };
+    let mut data = data.with_names(names).map_err(exception)?;
     for MoreRows { signals, decisions, weights, limits } in more.unwrap_or_default() {
         let parts = [&signals, &decisions];
         let (behind, _) = guarded(|| dataset(parts, weights.as_ref(), limits.as_ref(), None))?;

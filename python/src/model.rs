@@ -20,6 +20,7 @@ use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -339,6 +340,13 @@ impl Model {
     #[getter]
     fn decision_names(&self) -> Vec<String> {
         self.core.names.decisions.clone()
+    }
+
+    /// Units by the names of signals, decisions and limits, those that are known.
+    #[getter]
+    fn units(&self) -> BTreeMap<String, String> {
+        let dims = (self.core.features.signal_dim(), self.core.decision_dim());
+        self.core.names.every_unit(dims.0, dims.1).0
     }
 
     #[getter]

@@ -64,3 +64,29 @@ def test_names_that_no_model_can_keep_are_compared_all_the_same(days):
     assert est.feature_names_in_.tolist() == ["a", "a"]
     with pytest.raises(ValueError, match="feature names"):
         est.predict(X)
+
+
+def test_units_are_kept_and_told(days, tmp_path, command):
+    X, y = days
+    X = X.rename(columns={"load": "load [MW]"})
+    units = {"power": "kW", "price": "EUR/MWh"}
+    est = KernelInverseOptimizer(lower=[0, 0], upper=[30, 15]).fit(X, y, units=units)
+    assert est.units_ == {**units, "load [MW]": "MW"} == est.explain(X)["units"]
+    est.save(tmp_path / "m.argwhy")
+    back = KernelInverseOptimizer.load(tmp_path / "m.argwhy")
+    assert back.units_ == est.units_ and back.feature_names_in_.tolist() == ["price", "load [MW]"]
+    pd.concat([X, y], axis=1).to_csv(tmp_path / "days.csv", index=False)
+    told = command("explain", tmp_path / "m.argwhy", tmp_path / "days.csv").stdout
+    assert "EUR/MWh, the desired power falls by" in told and " kW." in told and " MW, the desired heat" in told
+    # They stay where rows are added, and nobody has to say any.
+    grown = KernelInverseOptimizer(lower=[0, 0], upper=[30, 15]).fit(X[:40], y[:40], units=units)
+    assert grown.partial_fit(X[40:], y[40:]).units_ == est.units_
+    assert KernelInverseOptimizer(unbounded=True).fit(days[0], y).units_ == {}
+    with pytest.raises(ValueError, match="`prize`, where there are price"):
+        KernelInverseOptimizer(unbounded=True).fit(X, y, units={"prize": "EUR"})
+
+
+def test_errors_name_decisions(days):
+    X, y = days
+    with pytest.raises(DataError, match="`heat` has .* outside"):
+        KernelInverseOptimizer(lower=[0, 0], upper=[30, 5]).fit(X, y)

@@ -72,3 +72,18 @@ def test_plain_models_need_data(fitted):
         plain.explain()
     assert plain.explain(X)["signals"][0]["name"] == "price"
     assert plain._repr_html_().count("<table>") == 1
+
+
+def test_a_known_price_counts_in_money(fitted):
+    est, X, _ = fitted
+    money = est.explain(X, numeraire={"power": "price"})["money"]
+    # Three units of power less for a unit of price: 1/(2 · 3).
+    assert money["worth"] == pytest.approx(1 / 6, rel=0.1) and (money["decision"], money["signal"]) == ("power", "price")
+    held = est.explain_one([[-0.98, 0.98, 0.0]], X, numeraire={"power": "price"})
+    assert held["held_by"][0]["money"] == pytest.approx(held["held_by"][0]["price"] * money["worth"])
+    assert "money" not in est.explain(X)
+    for wrong in ({}, {"power": "price", "heat": "price"}, "power=price"):
+        with pytest.raises(ValueError, match="numeraire"):
+            est.explain(X, numeraire=wrong)
+    with pytest.raises(DataError, match="no signal `nothing`"):
+        est.explain(X, numeraire={"power": "nothing"})

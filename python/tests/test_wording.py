@@ -76,8 +76,8 @@ def test_no_exception_of_a_fit_has_a_flag(task):
     assert any(text.startswith("warm_up is 1000") for text in said), said
     assert any('use infeasible="clip"' in text for text in said), said
     with pytest.raises(ValueError) as raised:
-        KernelInverseOptimizer().fit([[1e200], [-1e200]], [[1.0], [2.0]])
-    assert 'precision="f64"' in str(raised.value) and not FLAG.search(str(raised.value))
+        KernelInverseOptimizer(features="poly2").fit([[1e200], [-1e200]], [[1.0], [2.0]])
+    assert 'features="raw"' in str(raised.value) and not FLAG.search(str(raised.value))
 
 
 def test_no_exception_of_a_reader_has_a_flag(tmp_path):

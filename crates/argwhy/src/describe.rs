@@ -97,6 +97,8 @@ pub struct Column {
     pub deviation: f64,
     /// Whether all values are the same.
     pub constant: bool,
+    /// Whether all values are whole numbers.
+    pub whole: bool,
     /// The share of values at the lower limit, or at the least value where none is known.
     pub at_lower: f64,
     /// The same of the upper.
@@ -227,6 +229,7 @@ impl Column {
             mean: if is_empty { f64::NAN } else { mean * scale },
             deviation: scale * (spread / count.max(1) as f64).sqrt(),
             constant: !is_empty && least == greatest,
+            whole: !is_empty && there().all(|value| value.fract() == 0.0),
             at_lower: at(lower),
             at_upper: at(upper),
             histogram: histogram(there(), least, greatest),

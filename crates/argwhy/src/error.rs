@@ -1,5 +1,8 @@
 //! Whatever can go wrong between a file and a model.
 
+mod named;
+
+use argwhy_core::dataset::Names;
 use argwhy_core::wording::Spelling;
 use std::fmt;
 use thiserror::Error;
@@ -12,6 +15,14 @@ pub enum Error {
     /// The mathematics cannot work with the input.
     #[error(transparent)]
     Core(#[from] argwhy_core::Error),
+    /// The same, about data that has names.
+    #[error(fmt = by_name)]
+    Named {
+        /// What the mathematics said.
+        error: argwhy_core::Error,
+        /// What it knows by number.
+        names: Box<Names>,
+    },
     /// A data file.
     #[error(transparent)]
     Data(#[from] argwhy_io::DataError),
@@ -97,6 +108,33 @@ pub enum Error {
         /// What was seen.
         why: String,
     },
+}
+
+impl Error {
+    /// The same with names for what the mathematics knows by number, where there are any.
+    #[must_use]
+    pub fn named(self, names: &Names) -> Self {
+        match self {
+            Self::Core(error) if !names.is_empty() => {
+                Self::Named { error, names: Box::new(names.clone()) }
+            }
+            other => other,
+        }
+    }
+
+    /// What the mathematics said, where it is that.
+    pub fn core(&self) -> Option<&argwhy_core::Error> {
+        match self {
+            Self::Core(error) | Self::Named { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn by_name(error: &argwhy_core::Error, names: &Names, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let said = if f.alternate() { format!("{error:#}") } else { error.to_string() };
+    f.write_str(&named::translated(&said, names))?;
+    f.write_str(&named::column(error, names).unwrap_or_default())
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]

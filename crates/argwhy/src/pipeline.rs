@@ -159,7 +159,7 @@ impl Pipeline {
         ranges: &[Range<usize>],
         progress: &mut (dyn Progress + Send),
     ) -> Result<Fit, Error> {
-        self.with_threads(|| {
+        let fitted = self.with_threads(|| {
             let start = Instant::now();
             let task = self.task(data, ranges)?;
             let own = self.of_size(&task);
@@ -176,7 +176,8 @@ impl Pipeline {
             };
             // What was asked for; what came of it is in the model's record.
             Ok(Fit { settings: self.settings.clone(), ..fit })
-        })
+        });
+        fitted.map_err(|error| error.named(data.names()))
     }
 
     /// Fits one model for each regularization of `path` instead of the settings' own, each from the

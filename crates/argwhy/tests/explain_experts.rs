@@ -3,41 +3,11 @@
 use argwhy::core::Constraints;
 use argwhy::core::dataset::Names;
 use argwhy::core::features::{Expansion, Normalization};
-use argwhy::explain::{Effect, Explainer, OneSettings, Situations};
+use argwhy::explain::{Explainer, OneSettings, Situations};
 use argwhy::settings::ThetaChoice;
 use argwhy::{Dataset, FitSettings, Model, Pipeline, Predictor};
 use argwhy_experts::charging::{self, Depot, HOURS, Night, PERIODS, SIGNAL_NAMES};
 use ndarray::{Array1, Array2, array};
-
-/// The true curve: steps of `truth` (of a row with the signal moved to a value) between the edges
-/// of each bin, meant over its rows and summed; about its mean over the rows.
-fn true_curve(effect: &Effect, values: &[f64], truth: &dyn Fn(usize, f64) -> f64) -> Vec<f64> {
-    let (edges, last) = (&effect.at, effect.at.len() - 2);
-    let mut steps = vec![(0.0, 0_usize); last + 1];
-    for (i, value) in values.iter().enumerate() {
-        let bin = edges.partition_point(|e| e < value).saturating_sub(1).min(last);
-        steps[bin].0 += truth(i, edges[bin + 1]) - truth(i, edges[bin]);
-        steps[bin].1 += 1;
-    }
-    let mut curve = vec![0.0];
-    for (sum, rows) in &steps {
-        curve.push(curve[curve.len() - 1] + sum / (*rows).max(1) as f64);
-    }
-    let n = values.len() as f64;
-    let middles =
-        curve.windows(2).zip(&steps).map(|(ends, (_, n))| 0.5 * (ends[0] + ends[1]) * *n as f64);
-    let mean = middles.sum::<f64>() / n;
-    curve.iter_mut().for_each(|v| *v -= mean);
-    curve
-}
-
-/// The largest distance of two curves by the range of the first.
-fn off(truth: &[f64], found: &[f64]) -> f64 {
-    let high = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let low = truth.iter().copied().fold(f64::INFINITY, f64::min);
-    let far = truth.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    far / (high - low)
-}
 
 struct Dispatch {
     model: Model,
@@ -77,38 +47,6 @@ impl Dispatch {
         let situations =
             Situations::of_data(&self.predictor, signals.view(), Some(&given)).unwrap();
         Explainer::new(&self.model, &self.predictor, situations)
-    }
-}
-
-/// A night with one of its signals moved.
-fn moved(night: &Night, j: usize, value: f64) -> Night {
-    let mut night = *night;
-    match j.checked_sub(PERIODS) {
-        None => night.prices[j] = value,
-        Some(0) => night.temperature = value,
-        Some(1) => night.building_peak = value,
-        Some(2) => night.orders = value,
-        _ => night.day_tariff = value,
-    }
-    night
-}
-
-#[test]
-fn effects_are_those_of_the_dispatcher() {
-    let learned = dispatch(800);
-    let explanation = learned.explainer().explain().unwrap();
-    let (signals, depot) = (charging::signals(&learned.nights), Depot::default());
-    // Not all curves: of eleven looked at, the tariff's (0.07, on two periods) and the building
-    // peak's (0.15) are further off, perhaps because limits hold those powers.
-    let prices = (2..7).map(|j| (j, j));
-    for (j, m) in prices.chain([(PERIODS, 2), (PERIODS, 4)]) {
-        let name = SIGNAL_NAMES[j];
-        let told = explanation.signals.iter().find(|s| s.name == name).unwrap();
-        let effect = told.effect.as_ref().unwrap();
-        let truth = |i: usize, value: f64| depot.desired(&moved(&learned.nights[i], j, value))[m];
-        let curve = true_curve(effect, &signals.column(j).to_vec(), &truth);
-        let off = off(&curve, &effect.desired[m]);
-        assert!(off < 0.05, "{name} on period {m}: {off}");
     }
 }
 

@@ -9,5 +9,6 @@ mod explain;
 mod explain_experts;
 mod familiarity;
 mod kernels;
+mod known_curves;
 mod properties;
 mod ranges;

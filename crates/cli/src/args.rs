@@ -303,6 +303,10 @@ pub struct SourceOptions {
     /// when:day, when:week or when:year. Each becomes a sine and a cosine
     #[arg(long, value_name = "COLUMN:PERIOD", value_delimiter = ',', help_heading = "Data")]
     pub cyclic: Option<Vec<Cyclic>>,
+    /// Units of signals, decisions and named limits, told with them: power=kW,price=EUR/MWh. A
+    /// column called `power [kW]` says its unit itself
+    #[arg(long, value_name = "NAME=UNIT", value_delimiter = ',', help_heading = "Data")]
+    pub units: Option<Vec<String>>,
     /// Sheet of a workbook (xlsx, ods); the first one if not given
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     pub sheet: Option<String>,

@@ -1,6 +1,7 @@
 //! A verdict in words, for terminals, JSON and pages alike.
 
 use crate::report::{Tone, number};
+use argwhy::core::dataset::Names;
 use argwhy::core::solver::Status;
 use argwhy::judging::{Judgement, Scores, Standing, Verdict};
 use serde::Serialize;
@@ -81,20 +82,22 @@ pub fn told(status: Status, verdict: &Verdict) -> Told {
 }
 
 /// Error, R² and regret by dimension, beside the errors of the baselines.
-pub fn table(judgement: &Judgement) -> Vec<String> {
+pub fn table(judgement: &Judgement, names: &Names) -> Vec<String> {
+    let shown = Some(judgement.scores.dimensions.len()).filter(|n| *n > 1).unwrap_or(0);
+    let titles = (0..shown.min(MOST_DIMENSIONS)).map(|j| names.decision(j).chars().count());
+    let width = titles.max().unwrap_or(0).max(5);
     let line = |cells: [String; 7]| {
         let [name, rest @ ..] = cells;
-        rest.iter().fold(format!("  {name:<5}"), |line, cell| format!("{line} {cell:>9}"))
+        rest.iter().fold(format!("  {name:<width$}"), |line, cell| format!("{line} {cell:>9}"))
     };
     let heads = ["", "error", "R²", "regret", "mean", "ridge", "nearest"];
     let mut lines = vec![format!("{}   (errors of the baselines)", line(heads.map(str::to_owned)))];
     let scores = &judgement.scores;
-    let shown = if scores.dimensions.len() > 1 { scores.dimensions.len() } else { 0 };
-    lines.extend((0..shown.min(MOST_DIMENSIONS)).map(|j| line(row(judgement, Some(j)))));
+    lines.extend((0..shown.min(MOST_DIMENSIONS)).map(|j| line(row(judgement, Some(j), names))));
     if shown > MOST_DIMENSIONS {
         lines.push(format!("  … and {} more (--json)", shown - MOST_DIMENSIONS));
     }
-    lines.push(line(row(judgement, None)));
+    lines.push(line(row(judgement, None, names)));
     if scores.r2.is_none() {
         lines.push("  R² is undefined: the decisions judged on are constant".to_owned());
     }
@@ -108,7 +111,7 @@ pub fn table(judgement: &Judgement) -> Vec<String> {
 }
 
 /// Name, error, R², regret and the baselines' errors of one dimension, or of all.
-pub fn row(judgement: &Judgement, dimension: Option<usize>) -> [String; 7] {
+pub fn row(judgement: &Judgement, dimension: Option<usize>, names: &Names) -> [String; 7] {
     let of = |scores: &Scores| match dimension {
         Some(j) => {
             let own = &scores.dimensions[j];
@@ -117,7 +120,7 @@ pub fn row(judgement: &Judgement, dimension: Option<usize>) -> [String; 7] {
         None => (scores.rmse, scores.r2, scores.regret),
     };
     let (rmse, r2, regret) = of(&judgement.scores);
-    let name = dimension.map_or_else(|| "all".to_owned(), |j| format!("u{j}"));
+    let name = dimension.map_or_else(|| "all".to_owned(), |j| names.decision(j));
     let [mean, ridge, nearest] = judgement.baselines.named().map(|(_, s)| number(of(s).0));
     let r2 = r2.map_or_else(|| "–".to_owned(), |r2| format!("{r2:.3}").replace('-', "−"));
     [name, number(rmse), r2, number(regret), mean, ridge, nearest]

@@ -1,8 +1,9 @@
 //! Rows that do not fit, for terminals, JSON and pages alike.
 
 use crate::report::{Section, Table, number};
+use crate::words::amount;
 use argwhy::Model;
-use argwhy::core::dataset::Names;
+use argwhy::core::dataset::{Names, Units};
 use argwhy::core::model::{KeptOut, Misfit, Misfits};
 use serde::Serialize;
 
@@ -37,10 +38,11 @@ pub fn listed(misfits: Option<&Misfits>, names: &Names) -> Option<Listed> {
 /// `row 217: hours is 8 where 1.2 was to be expected, 5.1 times the usual error`.
 pub fn line(misfit: &Misfit, names: &Names) -> String {
     let Misfit { row, dimension, decision, expected, times_usual } = misfit;
+    let name = names.decision(*dimension);
     format!(
         "row {row}: {} is {} where {} was to be expected, {times_usual:.1} times the usual error",
-        names.decision(*dimension),
-        number(*decision),
+        Units::bare(&name),
+        amount(*decision, &name, &names.units),
         number(*expected)
     )
 }

@@ -1,30 +1,53 @@
 //! What curves say, in words: the same on the terminal and on pages.
 
 use crate::report::number;
-use argwhy::explain::{Change, Effect, Explanation, Freed, Money, OneDecision, Pair, TradeOff};
+use argwhy::explain::{
+    Change, Effect, Explanation, Freed, Money, OneDecision, Pair, TradeOff, Units,
+};
 
 /// A count with its noun: `1 step`, `2 steps`.
 pub fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// What a signal does to one desired decision.
-pub fn effect(name: &str, decision: &str, effect: &Effect, m: usize) -> String {
-    let curve = &effect.desired[m];
-    let (from, to) = (effect.at[0], effect.at[effect.at.len() - 1]);
+/// A number with the unit of what is called so, where it has one.
+pub fn amount(value: f64, name: &str, units: &Units) -> String {
+    match units.of(name) {
+        Some(unit) => format!("{} {unit}", number(value)),
+        None => number(value),
+    }
+}
+
+/// What a signal does to the desired decision `m`, over the stretch where that is known.
+pub fn effect(
+    (name, effect): (&str, &Effect),
+    (decision, m): (&str, usize),
+    units: &Units,
+) -> String {
+    let (first, last) = effect.known(m).unwrap_or((0, effect.at.len() - 1));
+    let (at, curve) = (&effect.at[first..=last], &effect.desired[m][first..=last]);
     let lowest = curve.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = curve.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (range, whole) = (highest - lowest, curve[curve.len() - 1] - curve[0]);
-    let along = format!("As {name} goes from {} to {}", number(from), number(to));
-    let wanted = format!("the desired {decision}");
+    let (from, to) = (number(at[0]), amount(at[at.len() - 1], name, units));
+    let (signal, wanted) = (Units::bare(name), Units::bare(decision));
+    let along = format!("As {signal} goes from {from} to {to}, the desired {wanted}");
+    let by = |value: f64| amount(value, decision, units);
+    let hidden = match effect.known(m) {
+        None => " Limits hold it nearly always, so this is a guess.",
+        Some(known) if known != (0, effect.at.len() - 1) => {
+            " Beyond that limits hold it nearly always."
+        }
+        Some(_) => "",
+    };
     if whole.abs() >= 0.9 * range && range > 0.0 {
         let way = if whole > 0.0 { "rises" } else { "falls" };
-        return format!("{along}, {wanted} {way} by {}.", number(whole.abs()));
+        return format!("{along} {way} by {}.{hidden}", by(whole.abs()));
     }
-    let peak = |value: f64| effect.at[curve.iter().position(|v| *v == value).unwrap_or(0)];
+    let peak = |value: f64| at[curve.iter().position(|v| *v == value).unwrap_or(0)];
     format!(
-        "{along}, {wanted} varies by {}, highest at {} and lowest at {}.",
-        number(range),
+        "{along} varies by {}, highest at {} and lowest at {}.{hidden}",
+        by(range),
         number(peak(highest)),
         number(peak(lowest))
     )
@@ -54,19 +77,22 @@ pub fn situations(explanation: &Explanation) -> String {
 }
 
 /// Two decisions that give way to each other.
-pub fn trade_off(trade: &TradeOff) -> String {
-    let [first, second] = &trade.decisions;
+pub fn trade_off(trade: &TradeOff, units: &Units) -> String {
+    let [a, b] = &trade.decisions;
+    let [first, second] = [a, b].map(|name| Units::bare(name));
     let worth = format!(
-        "Giving up 1 of {first} is worth {} of {second}: a deviation of either costs the same",
-        number(trade.worth)
+        "Giving up {} of {first} is worth {} of {second}: a deviation of either costs the same",
+        amount(1.0, a, units),
+        amount(trade.worth, b, units)
     );
     if trade.moves.abs() < 1e-9 {
         return format!("{worth}; neither gives way to the other.");
     }
     let way = if trade.moves > 0.0 { "up" } else { "down" };
     format!(
-        "{worth}; where {first} is held 1 below what is wanted, {second} goes {way} by {}.",
-        number(trade.moves.abs())
+        "{worth}; where {first} is held {} below what is wanted, {second} goes {way} by {}.",
+        amount(1.0, a, units),
+        amount(trade.moves.abs(), b, units)
     )
 }
 
@@ -111,7 +137,8 @@ pub fn held(one: &OneDecision) -> String {
                 }
                 _ => number(held.price),
             };
-            format!("{} at a price of {price}", held.limit)
+            let unit = one.units.of(&held.limit).map(|unit| format!(" a {unit}"));
+            format!("{} at a price of {price}{}", held.limit, unit.unwrap_or_default())
         })
         .collect();
     format!(
@@ -121,21 +148,25 @@ pub fn held(one: &OneDecision) -> String {
 }
 
 /// The easiest way to change the decision.
-pub fn change(change: &Change, decisions: &[String]) -> Option<String> {
+pub fn change(change: &Change, one: &OneDecision) -> Option<String> {
     let (to, then) = (change.to?, change.decision.as_ref()?);
-    let then: Vec<String> = decisions
+    let told = |name: &str, value: f64| amount(value, name, &one.units);
+    let then: Vec<String> = one
+        .decisions
         .iter()
         .zip(then)
-        .map(|(name, value)| format!("{name} {}", number(*value)))
+        .map(|(name, value)| format!("{} {}", Units::bare(name), told(name, *value)))
         .collect();
-    Some(format!("with {} at {}: {}", change.signal, number(to), then.join(", ")))
+    let signal = Units::bare(&change.signal);
+    Some(format!("with {signal} at {}: {}", told(&change.signal, to), then.join(", ")))
 }
 
 /// What would free a decision from a limit.
-pub fn freed(freed: &Freed) -> String {
+pub fn freed(freed: &Freed, units: &Units) -> String {
     match (&freed.signal, freed.to) {
         (Some(signal), Some(to)) => {
-            format!("{} would no longer hold it with {signal} at {}.", freed.limit, number(to))
+            let (name, to) = (Units::bare(signal), amount(to, signal, units));
+            format!("{} would no longer hold it with {name} at {to}.", freed.limit)
         }
         _ => format!("No single signal, within its seen range, frees it from {}.", freed.limit),
     }
@@ -153,11 +184,18 @@ mod tests {
     #[test]
     fn trade_offs_in_words() {
         let decisions = ["here_kw".to_owned(), "there_kw".to_owned()];
-        let said = trade_off(&TradeOff { decisions: decisions.clone(), worth: 0.4, moves: 0.16 });
+        let none = Units::default();
+        let trade = TradeOff { decisions, worth: 0.4, moves: 0.16 };
+        let said = trade_off(&trade, &none);
         assert!(said.starts_with("Giving up 1 of here_kw is worth 0.4 of there_kw"), "{said}");
         assert!(said.ends_with("there_kw goes up by 0.16."), "{said}");
-        let apart = trade_off(&TradeOff { decisions, worth: 2.0, moves: 0.0 });
+        let apart = trade_off(&TradeOff { worth: 2.0, moves: 0.0, ..trade.clone() }, &none);
         assert!(apart.contains("neither gives way"), "{apart}");
+        let units = Units([("here".to_owned(), "kW".to_owned())].into());
+        let decisions = ["here".to_owned(), "there [MW]".to_owned()];
+        let said = trade_off(&TradeOff { decisions, ..trade }, &units);
+        assert!(said.starts_with("Giving up 1 kW of here is worth 0.4 MW of there:"), "{said}");
+        assert!(said.contains("held 1 kW below") && said.ends_with("up by 0.16 MW."), "{said}");
     }
 
     #[test]
@@ -166,12 +204,26 @@ mod tests {
             at: vec![0.0, 1.0, 2.0],
             rows: vec![5, 5],
             spread: vec![vec![0.0; 3]],
+            free: None,
             decision: None,
             desired: vec![desired],
         };
-        let falls = effect("price", "power", &of(vec![2.0, 0.0, -1.0]), 0);
+        let told = |curve: &Effect| effect(("price", curve), ("power", 0), &Units::default());
+        let falls = told(&of(vec![2.0, 0.0, -1.0]));
         assert_eq!(falls, "As price goes from 0 to 2, the desired power falls by 3.");
-        let both = effect("price", "power", &of(vec![0.0, 2.0, -1.0]), 0);
+        let named = ("price [EUR]", &of(vec![2.0, 0.0, -1.0]));
+        let units = Units([("power".to_owned(), "kW".to_owned())].into());
+        let falls = effect(named, ("power", 0), &units);
+        assert_eq!(falls, "As price goes from 0 to 2 EUR, the desired power falls by 3 kW.");
+        let both = told(&of(vec![0.0, 2.0, -1.0]));
         assert!(both.contains("varies by 3, highest at 1 and lowest at 2"), "{both}");
+        let held = |free: [usize; 2]| {
+            let held = Effect { free: Some(vec![free.to_vec()]), ..of(vec![2.0, 0.0, -1.0]) };
+            told(&held)
+        };
+        let part = "As price goes from 0 to 1, the desired power falls by 2. Beyond that limits \
+                    hold it nearly always.";
+        assert_eq!(held([4, 1]), part);
+        assert!(held([0, 1]).ends_with("nearly always, so this is a guess."), "{}", held([0, 1]));
     }
 }

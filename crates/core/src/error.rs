@@ -247,6 +247,8 @@ pub enum Error {
         feature: usize,
         /// The largest signal.
         largest: f64,
+        /// Whether features are products of signals.
+        products: bool,
     },
     /// The model does not know how far it is from the expert on rows it has not seen.
     #[error(fmt = no_ranges)]
@@ -350,13 +352,19 @@ fn numerical(what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
-fn signal_range(feature: &usize, largest: &f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn signal_range(
+    feature: &usize,
+    largest: &f64,
+    products: &bool,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     let raw = Spelling::of(f).with_value("features", "raw");
     write!(
         f,
         "feature {feature} overflows: signals of up to {largest:.1e} are too large to be squared; \
-         divide them by a constant, or use {raw}, which takes them as they are"
-    )
+         divide them by a constant"
+    )?;
+    if *products { write!(f, ", or use {raw}, which takes them as they are") } else { Ok(()) }
 }
 
 /// What shows that a kernel is not positive semidefinite.

@@ -30,11 +30,13 @@ pub(crate) use tensors::{Tensor, matrix, numbers};
 use tensors::{prices, tensors_of};
 
 /// The newest format this version reads, and writes where a model needs it.
-pub const FORMAT: u64 = 4;
+pub const FORMAT: u64 = 5;
 /// What models are written as that have nothing beyond it, so that earlier versions read them.
 const PLAIN: u64 = 2;
 /// What they are written as that have names or remember situations, and nothing beyond it.
 const NAMED: u64 = 3;
+/// What they are written as that have ranges or misfits, and no units.
+const JUDGED: u64 = 4;
 
 /// The one key of the safetensors metadata. A single key keeps the file's bytes the same from run
 /// to run.
@@ -268,8 +270,10 @@ pub enum Problem {
 
 /// The oldest format that has room for all of a model.
 fn format_of(model: &Model) -> u64 {
-    if model.calibration.is_some() || model.misfits.is_some() {
+    if !model.names.units.is_empty() {
         FORMAT
+    } else if model.calibration.is_some() || model.misfits.is_some() {
+        JUDGED
     } else if model.names.is_empty() && model.seen.is_none() {
         PLAIN
     } else {

@@ -161,7 +161,7 @@ class Cluster:
         except (ConnectionError, ValueError) as error:
             raise ClusterError(
                 f"no Ray cluster at {self.address or os.environ.get('RAY_ADDRESS')}: {_first_line(error)}; start one with "
-                "`ray start --head`, or leave the address out for one of this machine alone"
+                "`ray start`, its head first, or leave the address out for one of this machine alone"
             ) from error
         self._began = True
 

@@ -4,10 +4,13 @@
 //! bin and no further, so that nothing is asked where there is no data. The mean step of a bin,
 //! summed over bins, is the effect; how much the steps differ from row to row is its spread, which
 //! is zero where a signal acts alone, and the whole effect where it acts only together with others.
+//!
+//! A decision that a limit holds does not show what is desired beyond the limit, so the steps of g
+//! are those of the rows that nothing holds, where a bin has some: the others are guesses.
 
 use super::Explainer;
 use crate::error::Error;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1};
 use serde::Serialize;
 
 /// Bins at most, and rows that a bin should have.
@@ -16,6 +19,9 @@ const ROWS_A_BIN: usize = 10;
 
 /// Share of the rows at each end that curves do not reach out to; they count in the outermost bins.
 const OUTERMOST: f64 = 0.02;
+
+/// Rows that nothing holds from which on a bin's step is theirs alone.
+const LEAST_FREE: usize = 2;
 
 /// One signal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,7 +38,7 @@ pub struct SignalEffect {
     pub effect: Option<Effect>,
 }
 
-/// Curves over a signal, each with its mean over the situations at zero.
+/// Curves over a signal, each with its mean at zero: over the situations it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     /// Values of the signal: the edges of the bins.
@@ -43,8 +49,26 @@ pub struct Effect {
     pub desired: Vec<Vec<f64>>,
     /// How far the effect on g differs from situation to situation, a list a decision.
     pub spread: Vec<Vec<f64>>,
+    /// Rows of each bin in which no limit holds the decision, a list a decision: the effect on g
+    /// rests on them, and is a guess where there is less than two. None where limits are not known.
+    pub free: Option<Vec<Vec<usize>>>,
     /// Effect on the decision, a list a decision; none where limits are not known.
     pub decision: Option<Vec<Vec<f64>>>,
+}
+
+impl Effect {
+    /// Whether the effect on the desired decision `m` rests on decisions that nothing holds, in a
+    /// bin.
+    pub fn is_known(&self, m: usize, bin: usize) -> bool {
+        self.free.as_ref().is_none_or(|free| free[m][bin] >= LEAST_FREE)
+    }
+
+    /// The first and the last edge between which that is so; none where it is nowhere.
+    pub fn known(&self, m: usize) -> Option<(usize, usize)> {
+        let mut known = (0..self.at.len() - 1).filter(|&bin| self.is_known(m, bin));
+        let first = known.next()?;
+        Some((first, known.next_back().unwrap_or(first) + 1))
+    }
 }
 
 /// The bins of one signal.
@@ -86,9 +110,11 @@ impl Bins {
         rows
     }
 
-    fn rows(&self) -> Vec<usize> {
+    /// Rows in each bin, of those that count.
+    fn rows(&self, counts: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut rows = vec![0; self.len()];
-        self.of.iter().for_each(|&bin| rows[bin] += 1);
+        let counted = self.of.iter().enumerate().filter(|(i, _)| counts(*i));
+        counted.for_each(|(_, &bin)| rows[bin] += 1);
         rows
     }
 }
@@ -100,43 +126,57 @@ struct Curve {
 }
 
 impl Curve {
-    /// Steps from edge to edge, summed; centred over the rows of the bins.
-    fn accumulated(steps: &[f64], rows: &[usize]) -> Self {
+    /// Steps from edge to edge, summed; centred over the rows of the bins that they rest on.
+    fn accumulated(steps: &[f64], rows: &[usize], rests_on: &[usize]) -> Self {
         let mut at_edges = vec![0.0];
         for step in steps {
             at_edges.push(at_edges[at_edges.len() - 1] + step);
         }
-        let n: usize = rows.iter().sum();
         let middle = |k: usize| 0.5 * (at_edges[k] + at_edges[k + 1]);
-        let share = |k: usize| rows[k] as f64 / n.max(1) as f64;
-        let mean: f64 = (0..steps.len()).map(|k| share(k) * middle(k)).sum();
+        let mean = |rows: &[usize]| -> f64 {
+            let n: usize = rows.iter().sum();
+            (0..steps.len()).map(|k| rows[k] as f64 / n.max(1) as f64 * middle(k)).sum()
+        };
+        let (n, all) = (rows.iter().sum::<usize>(), mean(rows));
         // Along a bin the curve is a line: its own variance there is step²/12.
         let variance = (0..steps.len())
-            .map(|k| share(k) * ((middle(k) - mean).powi(2) + steps[k] * steps[k] / 12.0))
+            .map(|k| {
+                let share = rows[k] as f64 / n.max(1) as f64;
+                share * ((middle(k) - all).powi(2) + steps[k] * steps[k] / 12.0)
+            })
             .sum();
-        at_edges.iter_mut().for_each(|value| *value -= mean);
+        let level = if rests_on.iter().any(|rows| *rows > 0) { mean(rests_on) } else { all };
+        at_edges.iter_mut().for_each(|value| *value -= level);
         Self { at_edges, variance }
     }
 }
 
-/// Mean and deviation of the steps in each bin.
+/// Mean and deviation of the steps in each bin, over the rows that count.
 fn steps(
-    low: ArrayView2<'_, f64>,
-    high: ArrayView2<'_, f64>,
-    dim: usize,
+    (low, high): (ArrayView1<'_, f64>, ArrayView1<'_, f64>),
     bins: &Bins,
+    counts: impl Fn(usize) -> bool,
 ) -> [Vec<f64>; 2] {
-    let rows = bins.rows();
+    let rows = bins.rows(&counts);
     let (mut mean, mut square) = (vec![0.0; rows.len()], vec![0.0; rows.len()]);
-    let step = |i: usize| high[[i, dim]] - low[[i, dim]];
-    for (i, &bin) in bins.of.iter().enumerate() {
+    let counted = || bins.of.iter().enumerate().filter(|(i, _)| counts(*i));
+    let step = |i: usize| high[i] - low[i];
+    for (i, &bin) in counted() {
         mean[bin] += step(i) / rows[bin] as f64;
     }
-    for (i, &bin) in bins.of.iter().enumerate() {
+    for (i, &bin) in counted() {
         square[bin] += (step(i) - mean[bin]).powi(2) / rows[bin] as f64;
     }
     square.iter_mut().for_each(|value| *value = value.sqrt());
     [mean, square]
+}
+
+/// What is desired and decided with every row at one side of its bin.
+struct Side {
+    desired: Array2<f64>,
+    decided: Option<Array2<f64>>,
+    /// Where no limit holds the decision.
+    free: Option<Array2<bool>>,
 }
 
 impl Explainer<'_> {
@@ -175,34 +215,50 @@ impl Explainer<'_> {
         if bins.edges.len() < 2 {
             return Ok((None, vec![0.0; dim]));
         }
-        let moved = |side: usize| {
-            let mut moved = signals.clone();
-            for (value, bin) in moved.column_mut(j).iter_mut().zip(&bins.of) {
-                *value = bins.edges[bin + side];
-            }
-            moved
-        };
-        let (low, high) = (self.desired(&moved(0))?, self.desired(&moved(1))?);
-        let rows = bins.rows();
-        let every: Vec<usize> = (0..signals.nrows()).collect();
+        let [low, high] = [self.side(j, &bins, 0)?, self.side(j, &bins, 1)?];
+        let rows = bins.rows(|_| true);
+        let both = low.free.as_ref().zip(high.free.as_ref());
+        let is_free =
+            |i: usize, m: usize| both.is_none_or(|(low, high)| low[[i, m]] && high[[i, m]]);
         let (mut desired, mut spread, mut variances) = (Vec::new(), Vec::new(), Vec::new());
+        let mut free = Vec::new();
         for m in 0..dim {
-            let [mean, deviation] = steps(low.view(), high.view(), m, &bins);
-            let (curve, apart) =
-                (Curve::accumulated(&mean, &rows), Curve::accumulated(&deviation, &rows));
+            let own = bins.rows(|i| is_free(i, m));
+            let is_known = |bin: usize| own[bin] >= LEAST_FREE;
+            let counts = |i: usize| !is_known(bins.of[i]) || is_free(i, m);
+            let ends = (low.desired.column(m), high.desired.column(m));
+            let [mean, deviation] = steps(ends, &bins, counts);
+            let known: Vec<usize> =
+                (0..own.len()).map(|bin| if is_known(bin) { own[bin] } else { 0 }).collect();
+            let curve = Curve::accumulated(&mean, &rows, &known);
+            let apart = Curve::accumulated(&deviation, &rows, &rows);
             variances.push(curve.variance + apart.variance);
             desired.push(curve.at_edges);
             spread.push(apart.at_edges.iter().map(|value| value.abs()).collect());
+            free.push(own);
         }
-        let decided = self.decided(&low, &every)?.zip(self.decided(&high, &every)?);
-        let decision = decided.map(|(low, high): (Array2<f64>, Array2<f64>)| {
+        let free = both.is_some().then_some(free);
+        let decision = low.decided.as_ref().zip(high.decided.as_ref()).map(|(low, high)| {
             let curve = |m| {
-                let [mean, _] = steps(low.view(), high.view(), m, &bins);
-                Curve::accumulated(&mean, &rows).at_edges
+                let [mean, _] = steps((low.column(m), high.column(m)), &bins, |_| true);
+                Curve::accumulated(&mean, &rows, &rows).at_edges
             };
             (0..dim).map(curve).collect()
         });
         let rows = bins.rows_between(&signals.column(j).to_vec());
-        Ok((Some(Effect { at: bins.edges, rows, desired, spread, decision }), variances))
+        Ok((Some(Effect { at: bins.edges, rows, desired, spread, free, decision }), variances))
+    }
+
+    /// Every row moved to one edge of its bin along a signal.
+    fn side(&self, j: usize, bins: &Bins, side: usize) -> Result<Side, Error> {
+        let mut moved = self.situations.signals.clone();
+        for (value, bin) in moved.column_mut(j).iter_mut().zip(&bins.of) {
+            *value = bins.edges[bin + side];
+        }
+        let every: Vec<usize> = (0..moved.nrows()).collect();
+        let desired = self.desired(&moved)?;
+        let decided = self.decided(&desired, &every)?;
+        let free = decided.as_ref().map(|decided| self.free(&desired, decided));
+        Ok(Side { desired, decided, free })
     }
 }

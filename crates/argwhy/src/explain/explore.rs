@@ -4,7 +4,7 @@
 //! Enters: a model and cases. Leaves: [`Exploration`], JSON and numbers that `crates/wasm` and the
 //! scripts of `argwhy explore` read.
 
-use super::{Explainer, Situations};
+use super::{Explainer, Situations, Units};
 use crate::error::Error;
 use argwhy_core::decision_set::RowLabel;
 use argwhy_core::{Constraints, Model, Predictor};
@@ -93,10 +93,11 @@ pub fn explore(
     let signals: Vec<Value> = ranges
         .iter()
         .enumerate()
-        .map(|(j, (low, high))| json!({"name": model.names.signal(j), "low": low, "high": high}))
+        .map(|(j, (low, high))| measured(model, &model.names.signal(j), Some((*low, *high))))
         .collect();
-    let decisions: Vec<Value> =
-        (0..model.decision_dim()).map(|j| json!({"name": model.names.decision(j)})).collect();
+    let decisions: Vec<Value> = (0..model.decision_dim())
+        .map(|j| measured(model, &model.names.decision(j), None))
+        .collect();
     let own = model.set.limits();
     let finite = |side: &[f64]| -> Vec<Option<f64>> {
         side.iter().map(|&v| Some(v).filter(|v| v.is_finite())).collect()
@@ -131,6 +132,16 @@ pub fn explore(
         "model_numbers": model_numbers,
     });
     Ok(Exploration { about, model: header, numbers: numbers.0 })
+}
+
+/// What a signal or a decision is called, in what unit it is, and the values it has.
+fn measured(model: &Model, name: &str, range: Option<(f64, f64)>) -> Value {
+    let mut about = json!({"name": Units::bare(name), "unit": model.names.units.of(name)});
+    if let Some((low, high)) = range {
+        about["low"] = json!(low);
+        about["high"] = json!(high);
+    }
+    about
 }
 
 /// Numbers, one array after the other.

@@ -23,6 +23,7 @@ pub use situations::{Situations, Source, Typical};
 pub use tradeoffs::TradeOff;
 
 use crate::error::Error;
+pub use argwhy_core::dataset::Units;
 pub use argwhy_core::pushes::Method;
 use argwhy_core::{Model, Predictor};
 use serde::Serialize;
@@ -49,6 +50,8 @@ pub struct Explanation {
     /// What a unit of cost is worth in money, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
+    /// Units by the names of signals, decisions and limits, those that are known.
+    pub units: Units,
 }
 
 /// A model with the situations it is explained over.
@@ -82,7 +85,12 @@ impl<'a> Explainer<'a> {
             signals,
             typical,
             money: self.money.clone(),
+            units: self.units(),
         })
+    }
+
+    fn units(&self) -> Units {
+        self.model.names.every_unit(self.predictor.signal_dim(), self.model.decision_dim())
     }
 
     fn decision_names(&self) -> Vec<String> {

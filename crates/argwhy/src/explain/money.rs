@@ -13,8 +13,6 @@ use serde::Serialize;
 const ROWS: usize = 400;
 /// Step of the signal, in units of its spread, over which a slope is taken.
 const STEP: f64 = 0.25;
-/// A decision this near to what is desired, relative to its size, is held by nothing.
-const FREE: f64 = 1e-9;
 
 /// What a unit of the learned cost is worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,12 +76,8 @@ impl Explainer<'_> {
         // Where a limit holds the decision, what is desired beyond it is hardly known.
         let desired = self.desired(&signals)?;
         let decided = self.decided(&desired, &rows)?;
-        let free = |i: &usize| {
-            decided.as_ref().is_none_or(|decided| {
-                let (u, g) = (decided[[*i, p]], desired[[*i, p]]);
-                (u - g).abs() <= FREE * g.abs().max(1.0)
-            })
-        };
+        let free = decided.map(|decided| self.free(&desired, &decided));
+        let free = |i: &usize| free.as_ref().is_none_or(|free| free[[*i, p]]);
         let mut slopes: Vec<f64> = (0..rows.len()).filter(free).map(slope).collect();
         if slopes.is_empty() {
             slopes = (0..rows.len()).map(slope).collect();

@@ -1,7 +1,7 @@
 //! One decision: what pushed it, which past decisions it rests on, what holds it, and what would
 //! change it.
 
-use super::{Explainer, Method, Money, Typical};
+use super::{Explainer, Method, Money, Typical, Units};
 use crate::error::Error;
 use argwhy_core::decision_set::{RowLabel, SampleSets};
 use argwhy_core::pushes::{Plan, is_additive};
@@ -54,6 +54,8 @@ pub struct OneDecision {
     /// What a unit of cost is worth in money, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
+    /// Units by the names of signals, decisions and limits, those that are known.
+    pub units: Units,
 }
 
 /// One signal's push.
@@ -172,6 +174,7 @@ impl Explainer<'_> {
             changes: Vec::new(),
             frees: Vec::new(),
             money: self.money.clone(),
+            units: self.units(),
         };
         if let Some(set) = set {
             let enough = self.enough(settings, few)?;

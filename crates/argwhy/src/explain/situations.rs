@@ -10,6 +10,9 @@ use serde::Serialize;
 /// Situations taken at most: effects are means, and do not sharpen much with more.
 const MOST: usize = 2000;
 
+/// A decision this near to what is wanted, relative to the largest, is held by nothing.
+const FREE: f64 = 1e-7;
+
 /// Where situations came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Source {
@@ -95,6 +98,21 @@ impl Explainer<'_> {
     ) -> Result<Option<Array2<f64>>, Error> {
         let Some(sets) = &self.situations.sets else { return Ok(None) };
         Ok(Some(self.predictor.decide(desired.view(), &sets.select(of))?))
+    }
+
+    /// Where no limit holds a decision: Θu = g, row by row and dimension by dimension.
+    pub(super) fn free(&self, desired: &Array2<f64>, decided: &Array2<f64>) -> Array2<bool> {
+        let metric = self.predictor.metric();
+        let largest = desired.iter().fold(0.0_f64, |most, g| most.max(g.abs()));
+        let mut free = Array2::from_elem(desired.raw_dim(), false);
+        let mut weighted = vec![0.0; desired.ncols()];
+        for (i, mut free) in free.rows_mut().into_iter().enumerate() {
+            metric.apply(&decided.row(i).to_vec(), &mut weighted);
+            for (m, free) in free.iter_mut().enumerate() {
+                *free = (weighted[m] - desired[[i, m]]).abs() <= FREE * largest;
+            }
+        }
+        free
     }
 
     /// Middle and spread (half the distance of the quantiles at 16 and 84 %, else the deviation)

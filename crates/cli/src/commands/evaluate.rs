@@ -54,7 +54,7 @@ pub fn run(args: &EvaluateArgs) -> Result<End, CliError> {
             m.n, m.rmse, m.mae, m.max_error, m.mean_suboptimality, m.infeasible
         ))?;
         let lines = match &verdict {
-            Verdict::Judged(judgement) => judged::table(judgement),
+            Verdict::Judged(judgement) => judged::table(judgement, &stored.model.names),
             Verdict::None { why } => vec![format!("no baselines: {why}")],
         };
         print(&(lines.join("\n") + "\n"))?;

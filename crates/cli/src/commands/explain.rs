@@ -167,19 +167,27 @@ fn write_page(args: &ExplainArgs, path: &std::path::Path, page: &str) -> Result<
     Ok(())
 }
 
+/// How wide a column of names is: a gap behind the longest, and never narrow.
+fn widest<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(|name| name.chars().count()).max().unwrap_or(0).max(16) + 2
+}
+
 /// What a model weighs, for the terminal. Writing to a string cannot fail.
 fn text(explanation: &Explanation) -> String {
     let mut text = format!("{}\n\n", words::situations(explanation));
-    let _ = writeln!(text, "{:<18}{:>8}  effect", "signal", "share");
+    let names = explanation.signals.iter().map(|signal| signal.name.as_str());
+    let width = widest(names);
+    let _ = writeln!(text, "{:<width$}{:>8}  effect", "signal", "share");
     for signal in &explanation.signals {
-        let _ = write!(text, "{:<18}{:>6.1} %", signal.name, 100.0 * signal.importance);
+        let _ = write!(text, "{:<width$}{:>6.1} %", signal.name, 100.0 * signal.importance);
         match &signal.effect {
             None => text.push_str("  never changes\n"),
             Some(effect) => {
                 for (m, decision) in explanation.decisions.iter().enumerate() {
-                    let indent = if m == 0 { "  " } else { "                            " };
-                    let said = words::effect(&signal.name, decision, effect, m);
-                    let _ = writeln!(text, "{indent}{said}");
+                    let indent = if m == 0 { 2 } else { width + 10 };
+                    let along = (signal.name.as_str(), effect);
+                    let said = words::effect(along, (decision, m), &explanation.units);
+                    let _ = writeln!(text, "{:indent$}{said}", "");
                 }
             }
         }
@@ -188,7 +196,7 @@ fn text(explanation: &Explanation) -> String {
         let _ = writeln!(text, "\n{}", words::pair(pair, &explanation.decisions));
     }
     for trade in &explanation.trade_offs {
-        let _ = writeln!(text, "{}", words::trade_off(trade));
+        let _ = writeln!(text, "{}", words::trade_off(trade, &explanation.units));
     }
     if let Some(money) = &explanation.money {
         let _ = writeln!(text, "\n{}", words::money(money));
@@ -198,22 +206,28 @@ fn text(explanation: &Explanation) -> String {
 
 /// One decision, for the terminal.
 fn text_of_one(one: &OneDecision, title: &str, n_support: usize) -> String {
+    let titles: Vec<String> = one.decisions.iter().map(|name| one.units.titled(name)).collect();
+    // A column is as wide as its title, and numbers have room.
+    let columns: Vec<usize> = titles.iter().map(|name| name.chars().count().max(12) + 2).collect();
     let row = |values: &[f64]| -> String {
-        values.iter().map(|value| format!("{:>14}", number(*value))).collect::<Vec<_>>().concat()
+        let each = values.iter().zip(&columns);
+        each.map(|(value, &wide)| format!("{:>wide$}", number(*value))).collect::<Vec<_>>().concat()
     };
-    let mut text = format!("{title}\n\n{:<18}", "");
-    one.decisions.iter().for_each(|name| {
-        let _ = write!(text, "{name:>14}");
-    });
-    let _ = writeln!(text, "\n{:<18}{}", "desired", row(&one.desired));
-    if let Some(decision) = &one.decision {
-        let _ = writeln!(text, "{:<18}{}", "decided", row(decision));
-    }
     let typical = format!("row {} (typical)", one.typical.row);
-    let _ = writeln!(text, "{typical:<18}{}", row(&one.typical.desired));
+    let width = widest(one.pushes.iter().map(|push| push.name.as_str()).chain([typical.as_str()]));
+    let mut text = format!("{title}\n\n{:width$}", "");
+    titles.iter().zip(&columns).for_each(|(name, &wide)| {
+        let _ = write!(text, "{name:>wide$}");
+    });
+    let _ = writeln!(text, "\n{:<width$}{}", "desired", row(&one.desired));
+    if let Some(decision) = &one.decision {
+        let _ = writeln!(text, "{:<width$}{}", "decided", row(decision));
+    }
+    let _ = writeln!(text, "{typical:<width$}{}", row(&one.typical.desired));
     for push in &one.pushes {
-        let _ = write!(text, "{:<18}{}", push.name, row(&push.push));
-        let _ = writeln!(text, "   {} instead of {}", number(push.value), number(push.typical));
+        let _ = write!(text, "{:<width$}{}", push.name, row(&push.push));
+        let value = words::amount(push.value, &push.name, &one.units);
+        let _ = writeln!(text, "   {value} instead of {}", number(push.typical));
     }
     let error = one.pushes.iter().flat_map(|p| &p.error).copied().fold(0.0, f64::max);
     if error > 0.0 {
@@ -221,22 +235,22 @@ fn text_of_one(one: &OneDecision, title: &str, n_support: usize) -> String {
     }
     let _ = writeln!(text, "\n{}", words::held(one));
     one.frees.iter().for_each(|freed| {
-        let _ = writeln!(text, "{}", words::freed(freed));
+        let _ = writeln!(text, "{}", words::freed(freed, &one.units));
     });
-    let easiest = one.changes.iter().find_map(|change| words::change(change, &one.decisions));
+    let easiest = one.changes.iter().find_map(|change| words::change(change, one));
     if let Some(change) = easiest {
         let _ = writeln!(text, "It would change most easily {change}.");
     }
     if let Some(terms) = &one.rests_on {
         let _ = writeln!(
             text,
-            "\n{:<18}{:>8}{:>10}  of {n_support} samples",
+            "\n{:<width$}{:>8}{:>10}  of {n_support} samples",
             "rests on row", "share", "alike"
         );
         for term in terms {
             let _ = writeln!(
                 text,
-                "{:<18}{:>6.1} %{:>10.3}  {}",
+                "{:<width$}{:>6.1} %{:>10.3}  {}",
                 term.row,
                 100.0 * term.share,
                 term.likeness,

@@ -16,6 +16,7 @@ use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages, provenance};
+use argwhy::core::dataset::Names;
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
@@ -115,9 +116,13 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let judging = judging(&options, loaded.groups)?;
     let rows = resolve(training_rows, loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
-    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
+    let units = names::units(source.units.as_deref().unwrap_or_default())?;
+    let names = Names { units, ..loaded.names };
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
     if let Some(constraints) = loaded.constraints {
-        data = data.with_constraints(constraints)?;
+        let named = data.names().clone();
+        let with = data.with_constraints(constraints);
+        data = with.map_err(|error| argwhy::Error::from(error).named(&named))?;
     }
     if let Some(weights) = loaded.weights {
         data = data.with_weights(weights)?;
@@ -267,7 +272,8 @@ fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliErro
 
 /// The verdict on stderr, and rows that do not fit.
 pub fn tell(fit: &Fit, verdict: &Verdict, quiet: bool) {
-    for line in verdict.judgement().map(judged::table).unwrap_or_default() {
+    let table = |judgement| judged::table(judgement, &fit.model.names);
+    for line in verdict.judgement().map(table).unwrap_or_default() {
         say(quiet, format_args!("{line}"));
     }
     say(quiet, format_args!("verdict: {}", judged::told(fit.outcome.status, verdict).sentence));

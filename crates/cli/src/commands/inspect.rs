@@ -200,14 +200,22 @@ fn about(stored: &StoredModel) -> String {
     for j in 0..model.decision_dim() {
         line(
             if j == 0 { "decision limits" } else { "" },
-            &format!("{} ≤ {} ≤ {}", limits.lower()[j], names.decision(j), limits.upper()[j]),
+            &format!(
+                "{} ≤ {} ≤ {}",
+                limits.lower()[j],
+                names.units.titled(&names.decision(j)),
+                limits.upper()[j]
+            ),
         );
     }
     if model.constrained {
         line("constraints", &constraints(names));
     }
     let listed = [("signal names", &names.signals), ("decision names", &names.decisions)];
-    listed.iter().filter(|(_, n)| !n.is_empty()).for_each(|(role, n)| line(role, &n.join(", ")));
+    for (role, listed) in listed.iter().filter(|(_, listed)| !listed.is_empty()) {
+        let titled: Vec<String> = listed.iter().map(|name| names.units.titled(name)).collect();
+        line(role, &titled.join(", "));
+    }
     line(
         "fit",
         &format!(

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::progress::say;
-use argwhy::core::dataset::Names;
+use argwhy::core::dataset::{Names, Units};
 use argwhy::io::{DataRequest, Encoding, Given, Loaded};
 use argwhy::{DataSources, StoredModel, sources};
 use serde::Deserialize;
@@ -131,6 +131,17 @@ impl SignalLine {
         }
         encoding.encode(&names.signals, |name| given.get(name).cloned())
     }
+}
+
+/// `power=kW`, one or more: units by name.
+pub fn units(given: &[String]) -> Result<Units, CliError> {
+    let part = |text: &String| {
+        let (name, unit) = text.rsplit_once('=').ok_or_else(|| {
+            CliError::Usage(format!("--units has `{text}`; expected NAME=UNIT, such as power=kW"))
+        })?;
+        Ok((name.trim().to_owned(), unit.trim().to_owned()))
+    };
+    given.iter().map(part).collect::<Result<_, CliError>>().map(Units)
 }
 
 /// Names of columns where limits could be numbers: none of them is one.

@@ -189,7 +189,17 @@ impl Shared {
 impl Question {
     /// One line.
     pub fn read(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(|e| format!("{e}; expected {{\"signal\": [numbers]}}"))
+        serde_json::from_str(line).map_err(|e| {
+            // What kinds of signals there are is no user's concern, what was wrong is.
+            let why = e.to_string();
+            let why = if why.starts_with("data did not match any variant") {
+                let place = why.find(" at line").map_or("", |at| &why[at..]);
+                format!("the signal has a value that is no number{place}")
+            } else {
+                why
+            };
+            format!("{why}; expected {{\"signal\": [numbers]}} or {{\"signal\": {{name: number}}}}")
+        })
     }
 
     /// What the line itself says of limits.
@@ -309,7 +319,9 @@ fn stream(
                 .map_err(|e| wrong(format!("{e:#}")))?;
             Answer::of(&decision)
         } else {
-            let wrong = |e: argwhy::core::Error| wrong(format!("{e:#}"));
+            let wrong = |e: argwhy::core::Error| {
+                wrong(format!("{:#}", argwhy::Error::from(e).named(&limits)))
+            };
             let given = Some(&given).filter(|given| !given.is_empty());
             let sets = predictor.sets(given, 1).map_err(wrong)?;
             predictor

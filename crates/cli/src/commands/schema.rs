@@ -108,7 +108,7 @@ fn kind(name: &str) -> Option<Kind> {
         "order" => Kind::Words(&["time"]),
         "missing" => Kind::Words(&["error", "drop", "mean"]),
         "decimal" => Kind::Words(&[".", ","]),
-        "one-hot" | "cyclic" => Kind::Texts,
+        "one-hot" | "cyclic" | "units" => Kind::Texts,
         "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample"
         | "ray-workers" | "ray-cpus" => Kind::Whole,
         "seed" => Kind::WholeOrText,

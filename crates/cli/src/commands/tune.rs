@@ -12,6 +12,7 @@ use crate::findings::tuning::Search;
 use crate::progress::{moving_line, say};
 use crate::report::number;
 use crate::{End, interrupt, pages};
+use argwhy::core::dataset::Names;
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::judging::Division;
 use argwhy::settings::{Table, Value};
@@ -52,7 +53,9 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
     }
     let division = Division::of(loaded.groups, config::in_time(source)?)?;
     let decisions = loaded.decisions.unwrap_or_default();
-    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(loaded.names)?;
+    let units = names::units(source.units.as_deref().unwrap_or_default())?;
+    let names = Names { units, ..loaded.names };
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
     if let Some(constraints) = loaded.constraints {
         data = data.with_constraints(constraints)?;
     }

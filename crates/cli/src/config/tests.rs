@@ -67,7 +67,7 @@ fn every_other_option_can_stand_in_the_config_file() {
     let all = [
         "--signals=a --decisions=b --rows=0:3 --weights=w --constraints --matrix=m --matrix-eq=e \
          --groups=g --order=time --holdout=0.2 --episodes=0:2 --every=2 --sample=9 --missing=mean \
-         --one-hot=a,b --cyclic=h:24,d:year --sheet=s --decimal=, --path=1,2 \
+         --one-hot=a,b --cyclic=h:24,d:year --units=a=m,b=kW --sheet=s --decimal=, --path=1,2 \
          --json --trace=t --report=r --quiet",
         "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --tune",
         "--from=m --ray=auto --ray-workers=4 --ray-cpus=2",

@@ -87,13 +87,21 @@ fn table(found: &Description) -> Table {
 fn histogram(column: &Column) -> Result<Figure, ReportError> {
     let width = (column.greatest - column.least) / BINS as f64;
     let mut chart = Histogram::new(&column.name).bins(BINS);
-    // Each bin by its middle, as often as it has values.
+    // Few enough whole numbers have parts of the range to themselves.
+    let are_themselves = column.whole && width < 1.0;
+    // Each bin by its middle, or by the one value in it, as often as it has values.
     let middles = column.histogram.iter().enumerate().flat_map(|(at, count)| {
         let middle = column.least + width * (at as f64 + 0.5);
-        std::iter::repeat_n(middle, *count)
+        // The last one holds the greatest value; a hair is rounding.
+        let own = (column.least + width * at as f64 - 1e-9).ceil();
+        let own = if at + 1 == BINS { column.greatest } else { own };
+        std::iter::repeat_n(if are_themselves { own } else { middle }, *count)
     });
     chart = chart.series(&column.name, middles);
-    let caption =
-        format!("{}: {} to {}", column.name, number(column.least), number(column.greatest));
+    let caption = match (column.least.is_nan(), column.constant) {
+        (true, _) => format!("{}: no value", column.name),
+        (_, true) => format!("{}: always {}", column.name, number(column.least)),
+        _ => format!("{}: {} to {}", column.name, number(column.least), number(column.greatest)),
+    };
     Ok(Figure::new(chart.render()?, caption))
 }

@@ -44,7 +44,7 @@ pub fn page(
         for section in why::sections(&explanation)? {
             page = page.section(section);
         }
-        page = page.section(judged::section(verdict)?);
+        page = page.section(judged::section(verdict, &fit.model.names)?);
         if let Some(section) = misfits::section(fit.model.misfits.as_ref(), &fit.model.names) {
             page = page.section(section);
         }

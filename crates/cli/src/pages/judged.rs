@@ -3,6 +3,7 @@
 use crate::judged::{row, told};
 use crate::report::{BarChart, Figure, Page, ReportError, Section, Table, number};
 use argwhy::Fit;
+use argwhy::core::dataset::Names;
 use argwhy::judging::{Baseline, Judgement, Verdict};
 
 /// The page opens with the verdict, in one sentence and a colour.
@@ -26,11 +27,11 @@ fn capitalised(sentence: &str) -> String {
 }
 
 /// The scores, beside those of the baselines.
-pub fn section(verdict: &Verdict) -> Result<Section, ReportError> {
+pub fn section(verdict: &Verdict, names: &Names) -> Result<Section, ReportError> {
     let section = Section::new("How good are its decisions?");
     match verdict {
         Verdict::None { why } => Ok(section.text(format!("They were not judged: {why}."))),
-        Verdict::Judged(judgement) => scores(section, judgement),
+        Verdict::Judged(judgement) => scores(section, judgement, names),
     }
 }
 
@@ -42,17 +43,17 @@ fn short(baseline: Baseline) -> &'static str {
     }
 }
 
-fn scores(section: Section, judgement: &Judgement) -> Result<Section, ReportError> {
+fn scores(section: Section, judgement: &Judgement, names: &Names) -> Result<Section, ReportError> {
     let mut bars = BarChart::new("error (root mean square) on the rows kept aside")
         .bar("this model", judgement.scores.rmse);
     for (baseline, scores) in judgement.baselines.named() {
         bars = bars.bar(short(baseline), scores.rmse);
     }
-    let heads = ["dimension", "error", "R²", "regret", "mean", "ridge", "nearest"];
+    let heads = ["decision", "error", "R²", "regret", "mean", "ridge", "nearest"];
     let mut table = Table::new(heads);
     let n = judgement.scores.dimensions.len();
     for dimension in (0..n).filter(|_| n > 1).map(Some).chain([None]) {
-        table = table.row(row(judgement, dimension));
+        table = table.row(row(judgement, dimension, names));
     }
     let table = table.caption(
         "Regret is the suboptimality loss: what the expert would have lost by the learned \

@@ -5,7 +5,7 @@ use crate::report::{
     BarChart, Details, EffectChart, Figure, HeatMap, Page, ReportError, Section, Table, number,
 };
 use crate::words;
-use argwhy::explain::{CostCurve, Effect, Explanation, OneDecision, SignalEffect};
+use argwhy::explain::{CostCurve, Effect, Explanation, OneDecision, SignalEffect, Units};
 
 /// Signals whose effects are drawn; the rest are in a table.
 const DRAWN: usize = 6;
@@ -52,19 +52,36 @@ fn moved(explanation: &Explanation) -> Result<Section, ReportError> {
          steps from value to value, each taken only by rows that are near, and summed (accumulated \
          local effects). Its mean over the rows is zero. The band is how much that differs from \
          situation to situation; where it is wide the signal acts together with others. Blocks \
-         above the axis are where the data lies.",
+         above the axis are where the data lies. A decision that a limit holds does not show what \
+         is desired beyond it: curves rest on decisions that nothing holds, and are dashed where \
+         there are hardly any.",
     );
     let mut bars = BarChart::new("share of the variation of what is desired, %");
     for signal in signals.iter().take(BARS) {
         bars = bars.bar(signal.name.clone(), 100.0 * signal.importance);
     }
     section = section.figure(Figure::new(bars.render()?, "How much each signal matters.").wide());
+    let each = if moving.len() > 3 { 1 } else { DECISIONS };
+    if explanation.decisions.len() > each {
+        section = section.text(match each {
+            1 => {
+                "Of each signal the decision is drawn that it moves most; its share of the others \
+                  is in the table below, their curves are in `--json`."
+                    .to_owned()
+            }
+            _ => format!(
+                "Of each signal the {each} decisions are drawn that it moves most, of {}.",
+                explanation.decisions.len()
+            ),
+        });
+    }
     for signal in moving.iter().take(DRAWN) {
         let Some(effect) = &signal.effect else { continue };
-        for m in strongest(signal).into_iter().take(if moving.len() > 3 { 1 } else { DECISIONS }) {
+        for m in strongest(signal).into_iter().take(each) {
             let decision = &explanation.decisions[m];
-            let caption = words::effect(&signal.name, decision, effect, m);
-            let chart = effect_chart(&signal.name, decision, effect, m).render()?;
+            let (along, on) = ((signal.name.as_str(), effect), (decision.as_str(), m));
+            let caption = words::effect(along, on, &explanation.units);
+            let chart = effect_chart(along, on, &explanation.units).render()?;
             section = section.figure(Figure::new(chart, caption));
         }
     }
@@ -96,15 +113,31 @@ fn strongest(signal: &SignalEffect) -> Vec<usize> {
     order
 }
 
-fn effect_chart(name: &str, decision: &str, effect: &Effect, m: usize) -> EffectChart {
+fn effect_chart(
+    (name, effect): (&str, &Effect),
+    (decision, m): (&str, usize),
+    units: &Units,
+) -> EffectChart {
     let along = |curve: &[f64]| effect.at.iter().copied().zip(curve.to_vec()).collect::<Vec<_>>();
     let desired = &effect.desired[m];
+    let within = |known: bool| {
+        let beside = |k: usize| [k.checked_sub(1), Some(k)].into_iter().flatten();
+        let bins = effect.at.len() - 1;
+        let is = |k: usize| beside(k).any(|bin| bin < bins && effect.is_known(m, bin) == known);
+        let value = |k: usize| if is(k) { desired[k] } else { f64::NAN };
+        (0..=bins).map(|k| (effect.at[k], value(k))).collect::<Vec<_>>()
+    };
+    let is_known = (0..effect.at.len() - 1).all(|bin| effect.is_known(m, bin));
     let spread = effect.at.iter().zip(desired).zip(&effect.spread[m]);
-    let mut chart = EffectChart::new(name, format!("{decision}, above its mean"))
-        .curve("desired", along(desired))
+    let wanted = format!("{}, above its mean", units.titled(decision));
+    let mut chart = EffectChart::new(units.titled(name), wanted)
+        .curve("desired", within(true))
         .density(effect.at.windows(2).zip(&effect.rows).map(|(ends, n)| (ends[0], ends[1], *n)));
     if let Some(decided) = &effect.decision {
         chart = chart.curve("decided, within the limits", along(&decided[m]));
+    }
+    if !is_known {
+        chart = chart.guess("desired, a guess", within(false));
     }
     chart.spread(spread.map(|((at, value), apart)| (*at, value - apart, value + apart)))
 }
@@ -114,10 +147,11 @@ fn together(explanation: &Explanation) -> Result<Option<Section>, ReportError> {
     let Some(pair) = &explanation.pair else { return Ok(None) };
     let [first, second] = pair.names.clone();
     let [x, y] = pair.at.clone();
-    let map = HeatMap::new((first, second), (x, y), pair.desired.clone()).render()?;
+    let titles = (explanation.units.titled(&first), explanation.units.titled(&second));
+    let map = HeatMap::new(titles, (x, y), pair.desired.clone()).render()?;
     let caption = format!(
         "Desired {} above its mean, in cells that have rows.",
-        explanation.decisions[pair.decision]
+        explanation.units.titled(&explanation.decisions[pair.decision])
     );
     let said = words::pair(pair, &explanation.decisions);
     let section = Section::new("Two signals together").text(said);
@@ -139,8 +173,10 @@ fn costs(explanation: &Explanation) -> Result<Option<Section>, ReportError> {
         section = section.text(words::money(money));
     }
     for curve in explanation.costs.iter().take(DECISIONS) {
-        let caption = format!("{}: {} is decided.", curve.name, number(curve.decision));
-        section = section.figure(Figure::new(cost_chart(curve).render()?, caption));
+        let decided = words::amount(curve.decision, &curve.name, &explanation.units);
+        let caption = format!("{}: {decided} is decided.", Units::bare(&curve.name));
+        let chart = cost_chart(curve, &explanation.units).render()?;
+        section = section.figure(Figure::new(chart, caption));
     }
     if let Some(more) = explanation.costs.len().checked_sub(DECISIONS).filter(|more| *more > 0) {
         section = section.text(format!("{more} more decisions are not drawn."));
@@ -152,12 +188,12 @@ fn costs(explanation: &Explanation) -> Result<Option<Section>, ReportError> {
         );
     }
     for trade in explanation.trade_offs.iter().take(2 * DECISIONS) {
-        section = section.text(words::trade_off(trade));
+        section = section.text(words::trade_off(trade, &explanation.units));
     }
     Ok(Some(section))
 }
 
-fn cost_chart(curve: &CostCurve) -> EffectChart {
+fn cost_chart(curve: &CostCurve, units: &Units) -> EffectChart {
     let (costs, label) = match &curve.money {
         Some(money) => (money, "cost above what is decided, in money"),
         None => (&curve.cost, "cost above what is decided"),
@@ -166,7 +202,8 @@ fn cost_chart(curve: &CostCurve) -> EffectChart {
         let all = curve.at.iter().zip(costs).zip(&curve.allowed);
         all.filter(|(_, inside)| !allowed || **inside).map(|((at, cost), _)| (*at, *cost)).collect()
     };
-    let mut chart = EffectChart::new(curve.name.clone(), label).curve("allowed", points(true));
+    let mut chart =
+        EffectChart::new(units.titled(&curve.name), label).curve("allowed", points(true));
     if !curve.allowed.iter().all(|inside| *inside) {
         chart = chart.curve("beyond a limit", beyond(curve, costs));
     }
@@ -197,11 +234,12 @@ pub fn page_of_one(one: &OneDecision, title: &str, source: &str) -> Result<Strin
         let mut page = Page::new(title).subtitle(source);
         for (m, name) in one.decisions.iter().enumerate().take(2 * DECISIONS) {
             let decided = one.decision.as_ref().map_or(one.desired[m], |decision| decision[m]);
+            let told = |value: f64| words::amount(value, name, &one.units);
             page = page.tile(
-                name.clone(),
-                number(decided),
+                Units::bare(name),
+                told(decided),
                 match &one.decision {
-                    Some(_) => format!("desired {}", number(one.desired[m])),
+                    Some(_) => format!("desired {}", told(one.desired[m])),
                     None => "desired".to_owned(),
                 },
             );
@@ -240,12 +278,13 @@ fn pushed(one: &OneDecision) -> Result<Section, ReportError> {
         ));
     }
     for (m, name) in one.decisions.iter().enumerate().take(DECISIONS) {
-        let mut bars = BarChart::new(format!("push on {name}"));
+        let mut bars = BarChart::new(format!("push on {}", one.units.titled(name)));
         for push in one.pushes.iter().take(BARS) {
-            bars = bars.bar(format!("{} = {}", push.name, number(push.value)), push.push[m]);
+            let value = words::amount(push.value, &push.name, &one.units);
+            bars = bars.bar(format!("{} = {value}", Units::bare(&push.name)), push.push[m]);
         }
-        let (from, to) = (one.typical.desired[m], one.desired[m]);
-        let caption = format!("From {} in the typical situation to {}.", number(from), number(to));
+        let (from, to) = (one.typical.desired[m], words::amount(one.desired[m], name, &one.units));
+        let caption = format!("From {} in the typical situation to {to}.", number(from));
         section = section.figure(Figure::new(bars.render()?, caption));
     }
     Ok(section)
@@ -256,7 +295,7 @@ fn held(one: &OneDecision) -> Section {
     let mut section =
         Section::new("What holds it, and what would change it").text(words::held(one));
     for freed in &one.frees {
-        section = section.text(words::freed(freed));
+        section = section.text(words::freed(freed, &one.units));
     }
     let mut table = Table::new(["signal", "would have to be", "spreads away", "then decided"]);
     for change in &one.changes {
@@ -264,7 +303,8 @@ fn held(one: &OneDecision) -> Section {
         let then = change.decision.as_ref().map_or("–".to_owned(), |decision| {
             decision.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", ")
         });
-        table = table.row([change.signal.clone(), text(change.to), text(change.spreads), then]);
+        let signal = one.units.titled(&change.signal);
+        table = table.row([signal, text(change.to), text(change.spreads), then]);
     }
     if one.changes.is_empty() {
         return section;

@@ -46,6 +46,25 @@ impl Axis {
         Self { lo, hi, is_log: false, ticks: linear_ticks(lo, hi, n_ticks) }
     }
 
+    /// A linear axis with marks at whole numbers only where all `values` are some: nothing lies
+    /// between them.
+    pub fn over(values: &[f64], (lo, hi): (f64, f64), n_ticks: usize) -> Self {
+        let axis = Self::between(lo, hi, n_ticks);
+        let are_whole = values.iter().filter(|v| v.is_finite()).all(|v| v.fract() == 0.0);
+        if !are_whole {
+            return axis;
+        }
+        let ticks = axis.ticks.into_iter().filter(|(value, _)| is_whole(*value));
+        let label = |value: f64| grouped(value, 0);
+        let ticks =
+            ticks.map(
+                |(value, text)| {
+                    if text.contains('.') { (value, label(value)) } else { (value, text) }
+                },
+            );
+        Self { ticks: ticks.collect(), ..axis }
+    }
+
     /// A logarithmic axis of whole decades around the positive values; 0.1 to 1 without any.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>) -> Self {
         let positive = values.into_iter().filter(|v| *v > 0.0);
@@ -72,6 +91,11 @@ impl Axis {
         // A hair outside is rounding; anything more does not belong on this axis.
         (-1e-6..=1.0 + 1e-6).contains(&fraction).then_some(fraction)
     }
+}
+
+/// But for rounding.
+fn is_whole(value: f64) -> bool {
+    (value - value.round()).abs() < 1e-9 * value.abs().max(1.0)
 }
 
 /// A range with some width: constants get a tenth of themselves on each side.
@@ -227,6 +251,16 @@ mod tests {
         assert_eq!(axis.fraction(-1.0), None);
         assert_eq!(axis.fraction(f64::NAN), None);
         assert_eq!(Axis::between(0.0, 2.0, 2).fraction(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn nothing_is_marked_between_whole_steps() {
+        let marks = |values: &[f64], ends| -> Vec<String> {
+            Axis::over(values, ends, 6).ticks.into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(marks(&[0.0, 3.0], (0.0, 3.0)), ["0", "1", "2", "3"]);
+        assert_eq!(marks(&[0.0, 2.0], (-0.5, 2.5)), ["0", "1", "2"]);
+        assert!(marks(&[0.0, 1.5, 3.0], (0.0, 3.0)).contains(&"0.5".to_owned()));
     }
 
     #[test]

@@ -70,11 +70,17 @@ impl BarChart {
     }
 }
 
+/// Long names lose their ends; of `name = value` the value stays.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= MAX_LABEL {
         return name.to_owned();
     }
-    name.chars().take(MAX_LABEL - 1).chain(['…']).collect()
+    let value = name.rfind(" = ").map_or("", |at| &name[at..]);
+    let kept = MAX_LABEL.saturating_sub(1 + value.chars().count());
+    if value.is_empty() || kept < MAX_LABEL / 3 {
+        return name.chars().take(MAX_LABEL - 1).chain(['…']).collect();
+    }
+    name.chars().take(kept).chain(['…']).chain(value.chars()).collect()
 }
 
 /// How values are distributed: counts in bins of equal width.
@@ -112,14 +118,21 @@ impl Histogram {
 
     /// The chart as SVG.
     pub fn render(&self) -> Result<String, ReportError> {
-        let all = self.series.iter().flat_map(|(_, values)| values.iter().copied());
-        let (lo, hi) = extent(all).unwrap_or((0.0, 1.0));
-        let x = Axis::between(lo, hi, 8);
+        let all: Vec<f64> =
+            self.series.iter().flat_map(|(_, values)| values.iter().copied()).collect();
+        let (lo, hi) = extent(all.iter().copied()).unwrap_or((0.0, 1.0));
+        // A few whole numbers have a bin each, around them.
+        let are_whole = hi > lo && all.iter().all(|value| value.fract() == 0.0);
+        let (x, n_bins) = if are_whole && hi - lo < self.n_bins as f64 {
+            (Axis::over(&all, (lo - 0.5, hi + 0.5), 8), (hi - lo) as usize + 1)
+        } else {
+            (Axis::between(lo, hi, 8), self.n_bins)
+        };
         let (lo, hi) = (x.lo, x.hi);
         let counts: Vec<_> =
-            self.series.iter().map(|(_, values)| counted(values, lo, hi, self.n_bins)).collect();
+            self.series.iter().map(|(_, values)| counted(values, lo, hi, n_bins)).collect();
         let highest = counts.iter().flatten().copied().max().unwrap_or(0).max(1);
-        let y = Axis::between(0.0, highest as f64 * 1.04, 6);
+        let y = Axis::over(&[], (0.0, highest as f64 * 1.04), 6);
         let several = self.series.len() > 1;
         let entries: Vec<_> = self
             .series
@@ -132,7 +145,7 @@ impl Histogram {
         canvas::draw(HEIGHT, &description, |canvas| {
             let labels = (self.label.as_str(), "count");
             let frame = Frame::new(canvas, (x, y), labels, &entries, Shape::Fill)?;
-            let edge = |bin: usize| lo + (hi - lo) * bin as f64 / self.n_bins as f64;
+            let edge = |bin: usize| lo + (hi - lo) * bin as f64 / n_bins as f64;
             for (i, counts) in counts.iter().enumerate() {
                 if several {
                     let steps: Vec<_> = outline(counts, edge).filter_map(|p| frame.at(p)).collect();
@@ -203,6 +216,24 @@ mod tests {
         let values = [0.0, 0.1, 0.5, 0.999, 1.0, 1.0];
         assert_eq!(counted(&values, 0.0, 1.0, 2), [2, 4]);
         assert_eq!(counted(&[3.0; 7], 2.7, 3.3, 5).iter().sum::<usize>(), 7);
+    }
+
+    #[test]
+    fn whole_numbers_have_a_bin_each() {
+        let values = [0.0, 0.0, 1.0, 3.0, 3.0, 3.0];
+        let svg = Histogram::new("stage").series("a", values).render().unwrap();
+        // The background and a block for each value there is.
+        assert_eq!(svg.matches("<rect").count(), 4);
+        let labels: Vec<&str> = svg.lines().map(str::trim).collect();
+        assert!(labels.contains(&"1") && !labels.contains(&"0.5"), "{svg}");
+    }
+
+    #[test]
+    fn of_a_name_with_its_value_the_value_stays() {
+        let long = shortened("a signal with a very long name indeed = 25.82 EUR/MWh");
+        assert_eq!(long.chars().count(), MAX_LABEL);
+        assert!(long.ends_with("… = 25.82 EUR/MWh"), "{long}");
+        assert!(shortened(&"x".repeat(99)).ends_with('…'));
     }
 
     #[test]

@@ -71,6 +71,7 @@ impl Marker {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Swatch {
     Line,
+    Dashes,
     LineWithMarker(Marker),
     Marker(Marker),
     Block,
@@ -138,6 +139,32 @@ impl Canvas<'_> {
     pub fn line(&self, points: &[(f64, f64)], color: RGBColor, width: f64) -> Drawn {
         let path: Vec<_> = points.iter().map(|p| units(*p)).collect();
         self.area.draw(&PathElement::new(path, stroke(color, width))).map_err(refused)
+    }
+
+    /// A line in dashes.
+    pub fn dashes(&self, points: &[(f64, f64)], color: RGBColor, width: f64) -> Drawn {
+        let mut begun = 0.0;
+        for ends in points.windows(2) {
+            let (dx, dy) = (ends[1].0 - ends[0].0, ends[1].1 - ends[0].1);
+            let length = dx.hypot(dy);
+            if length <= 0.0 {
+                continue;
+            }
+            let at = |along: f64| {
+                let share = (along / length).clamp(0.0, 1.0);
+                (ends[0].0 + share * dx, ends[0].1 + share * dy)
+            };
+            // Dashes go on from segment to segment: short ones would else be drawn whole.
+            let mut from = -begun;
+            while from < length {
+                if from + DASH > 0.0 {
+                    self.line(&[at(from), at(from + DASH)], color, width)?;
+                }
+                from += 2.0 * DASH;
+            }
+            begun = 2.0 * DASH - (from - length);
+        }
+        Ok(())
     }
 
     pub fn block(&self, from: (f64, f64), to: (f64, f64), color: RGBColor, alpha: f64) -> Drawn {
@@ -218,6 +245,7 @@ impl Canvas<'_> {
             let middle = (x + SWATCH / 2.0, y);
             match entry.swatch {
                 Swatch::Line => self.line(&[(x, y), (x + SWATCH, y)], entry.color, 2.5)?,
+                Swatch::Dashes => self.dashes(&[(x, y), (x + SWATCH, y)], entry.color, 2.5)?,
                 Swatch::LineWithMarker(kind) => {
                     self.line(&[(x, y), (x + SWATCH, y)], entry.color, 2.0)?;
                     self.marker(kind, middle, 3.75, entry.color, 1.0)?;
@@ -240,6 +268,8 @@ fn text_style(size: f64, color: RGBColor) -> TextStyle<'static> {
     style
 }
 
+/// Length of a dash, and of the gap after it, in CSS pixels.
+const DASH: f64 = 5.0;
 const LEGEND_ROW: f64 = 22.0;
 const SWATCH: f64 = 24.0;
 

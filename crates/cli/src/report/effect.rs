@@ -15,6 +15,8 @@ pub struct EffectChart {
     x_label: String,
     y_label: String,
     curves: Vec<(String, Vec<(f64, f64)>)>,
+    /// Where the first curve goes on as a guess.
+    guess: Option<(String, Vec<(f64, f64)>)>,
     /// x with the lower and upper edge.
     spread: Vec<(f64, f64, f64)>,
     /// Left, right and how many.
@@ -27,7 +29,7 @@ impl EffectChart {
     pub fn new(x_label: impl Into<String>, y_label: impl Into<String>) -> Self {
         let (x_label, y_label) = (x_label.into(), y_label.into());
         let (curves, spread, bins, marks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { x_label, y_label, curves, spread, bins, marks }
+        Self { x_label, y_label, curves, guess: None, spread, bins, marks }
     }
 
     /// Adds a curve.
@@ -38,6 +40,18 @@ impl EffectChart {
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
         self.curves.push((name.into(), points.into_iter().collect()));
+        self
+    }
+
+    /// How the first curve goes on where it is only guessed, in dashes; points that are not finite
+    /// interrupt.
+    #[must_use]
+    pub fn guess(
+        mut self,
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        self.guess = Some((name.into(), points.into_iter().collect()));
         self
     }
 
@@ -64,7 +78,8 @@ impl EffectChart {
 
     /// The chart as SVG.
     pub fn render(&self) -> Result<String, ReportError> {
-        let points = || self.curves.iter().flat_map(|(_, points)| points.iter().copied());
+        let all = || self.curves.iter().chain(&self.guess);
+        let points = || all().flat_map(|(_, points)| points.iter().copied());
         let xs = points().map(|p| p.0).chain(self.marks.iter().map(|mark| mark.0));
         let (lo, hi) = extent(xs).unwrap_or((0.0, 1.0));
         let edges = self.spread.iter().flat_map(|(_, low, high)| [*low, *high]);
@@ -81,6 +96,9 @@ impl EffectChart {
             .enumerate()
             .map(|(i, (name, _))| LegendEntry { name, color: color(i), swatch: Swatch::Line })
             .collect();
+        if let Some((name, _)) = &self.guess {
+            entries.push(LegendEntry { name, color: color(0), swatch: Swatch::Dashes });
+        }
         if !self.spread.is_empty() {
             let swatch = Swatch::Block;
             entries.push(LegendEntry { name: "differs by situation", color: SPREAD, swatch });
@@ -88,7 +106,7 @@ impl EffectChart {
         let description = format!("Effect chart: {} over {}", self.y_label, self.x_label);
         canvas::draw(HEIGHT, &description, |canvas| {
             let labels = (self.x_label.as_str(), self.y_label.as_str());
-            let x = Axis::between(lo, hi, X_TICKS);
+            let x = Axis::over(&points().map(|p| p.0).collect::<Vec<_>>(), (lo, hi), X_TICKS);
             let frame = Frame::new(canvas, (x, y), labels, &entries, Shape::Fill)?;
             self.draw_density(canvas, &frame)?;
             let upper = self.spread.iter().filter_map(|(x, _, high)| frame.at((*x, *high)));
@@ -97,9 +115,13 @@ impl EffectChart {
             if band.len() > 2 {
                 canvas.area(&band, SPREAD, 0.25)?;
             }
+            if let Some((_, points)) = &self.guess {
+                for line in pieces(&frame, points) {
+                    canvas.dashes(&line, color(0), 2.25)?;
+                }
+            }
             for (i, (_, points)) in self.curves.iter().enumerate() {
-                let line: Vec<_> = points.iter().filter_map(|p| frame.at(*p)).collect();
-                if line.len() > 1 {
+                for line in pieces(&frame, points) {
                     canvas.line(&line, color(i), 2.25)?;
                 }
             }
@@ -122,6 +144,16 @@ impl EffectChart {
         }
         Ok(())
     }
+}
+
+/// The lines between points that have no place on the axes.
+fn pieces(frame: &Frame, points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+    let placed: Vec<_> = points.iter().map(|point| frame.at(*point)).collect();
+    let pieces = placed.split(Option::is_none);
+    pieces
+        .map(|piece| piece.iter().flatten().copied().collect())
+        .filter(|p: &Vec<_>| p.len() > 1)
+        .collect()
 }
 
 /// The colour of what differs, on every chart.
@@ -163,7 +195,10 @@ impl HeatMap {
             LegendEntry { name: &below, color: color(0), swatch: Swatch::Block },
         ];
         canvas::draw(HEIGHT, &description, |canvas| {
-            let axes = (Axis::between(x_lo, x_hi, X_TICKS), Axis::between(y_lo, y_hi, Y_TICKS));
+            let axes = (
+                Axis::over(&self.x, (x_lo, x_hi), X_TICKS),
+                Axis::over(&self.y, (y_lo, y_hi), Y_TICKS),
+            );
             let labels = (self.x_label.as_str(), self.y_label.as_str());
             let frame = Frame::new(canvas, axes, labels, &entries, Shape::Fill)?;
             let mut n_drawn = 0;
@@ -196,13 +231,28 @@ mod tests {
             .curve("decision", [(0.0, 0.5), (1.0, -0.5)])
             .spread([(0.0, 0.8, 1.2), (1.0, -1.1, -0.9)])
             .density([(0.0, 0.5, 10), (0.5, 1.0, 30)])
+            .guess(
+                "guessed",
+                [(0.0, 1.0), (-1.0, 2.0), (f64::NAN, f64::NAN), (1.0, -1.0), (2.0, -2.0)],
+            )
             .mark(0.3, "limit")
             .render()
             .unwrap();
-        for part in ["price", "desired", "decision", "differs by situation", "limit", "<polygon"] {
+        let parts = ["price", "desired", "decision", "guessed", "differs by situation", "limit"];
+        for part in parts.into_iter().chain(["<polygon"]) {
             assert!(svg.contains(part), "{part}");
         }
         assert!(EffectChart::new("x", "y").render().unwrap().contains("no data"));
+    }
+
+    #[test]
+    fn a_curve_is_interrupted_where_it_has_no_value() {
+        let lines = |middle: f64| {
+            let points = [(0.0, 0.0), (1.0, 1.0), (2.0, middle), (3.0, 1.0), (4.0, 0.0)];
+            let svg = EffectChart::new("x", "y").curve("c", points).render().unwrap();
+            svg.matches("<polyline").count()
+        };
+        assert_eq!(lines(f64::NAN), lines(0.5) + 1);
     }
 
     #[test]

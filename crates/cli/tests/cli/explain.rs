@@ -163,3 +163,29 @@ fn a_known_price_counts_in_money() {
         says(&folder.run(asked).exits(2).stderr, &[part]);
     }
 }
+
+/// One decision written down wrongly is found by all that speak of rows that do not fit.
+#[test]
+fn a_row_that_does_not_fit_is_told_by_fit_its_page_and_inspect() {
+    let folder = Folder::new();
+    let mut text = "price,load,power\n".to_owned();
+    for i in 0..120 {
+        let (price, load) = (50.0 + 30.0 * noise(i, 0), noise(i, 1));
+        let power = if i == 71 { 37.0 } else { 20.0 - 0.2 * (price - 50.0) + 3.0 * load };
+        writeln!(text, "{price:?},{load:?},{:?}", power + 0.05 * noise(i, 2)).unwrap();
+    }
+    folder.write("days.csv", text);
+    let fit = ["fit", "days.csv", "--signals=price,load", "--decisions=power", "--bounds=0,40"];
+    let settings = ["-k=1e-4", "--kernel=matern52", "--trend=linear", "--features=raw"];
+    let outputs = ["--report=fit.html", "-o=m.argwhy"];
+    let ran = folder.run(fit.into_iter().chain(settings).chain(outputs)).exits(0);
+    says(&ran.stderr, &["rows that do not fit", "row 71: power is 37", "was to be expected"]);
+    let page = folder.text("fit.html");
+    let section = &page[page.find("Which rows fit worst?").unwrap()..];
+    let first = section.find("<td").map(|at| &section[at..at + 40]).unwrap();
+    assert!(first.contains(">71<"), "{first}");
+    let inspected = folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
+    says(&inspected, &["rows that fit worst", "row 71: power is 37"]);
+    let worst = &folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json()["misfits"]["rows"];
+    assert_eq!((worst[0]["row"].as_u64(), worst[0]["name"].as_str()), (Some(71), Some("power")));
+}

@@ -125,3 +125,63 @@ fn a_shared_matrix_names_its_limits() {
         assert!(folder.run_with(stream, wrong).exits(2).stderr.contains(word));
     }
 }
+
+/// Units, said or written behind a name, are kept and told with the numbers.
+#[test]
+fn units_are_told_wherever_numbers_are() {
+    let folder = Folder::new();
+    folder.write("days.csv", days(&ALL, 80).replace("temp", "temp [degC]"));
+    let fit = ["fit", "days.csv", "--signals=price,load,temp [degC]", "-k=1e-4", "-q"];
+    let more = ["--decisions=power_kw,heat_kw", "--lower=0,0", "--upper=40,40", "-o=m.argwhy"];
+    let units = "--units=power_kw=kW,heat_kw=kW,price=EUR/MWh";
+    let fit: Vec<&str> = fit.into_iter().chain(more).collect();
+    let with = |more: &[&'static str]| [fit.as_slice(), more].concat();
+    folder.run(with(&[units, "--theta=learn", "--report=fit.html"])).exits(0);
+    let told = folder.run(["explain", "m.argwhy", "days.csv"]).exits(0).stdout;
+    says(&told, &["EUR/MWh, the desired power_kw falls by", " kW.", "As temp goes from"]);
+    says(&told, &[" degC, the desired heat_kw falls by", "Giving up 1 kW of power_kw is worth"]);
+    let one = folder.run(["explain", "m.argwhy", "days.csv", "--row=3"]).exits(0).stdout;
+    says(&one, &["power_kw [kW]", "EUR/MWh instead of", "temp [degC]"]);
+    let json = folder.run(["explain", "m.argwhy", "days.csv", "--json"]).exits(0).json();
+    let units = &json["units"];
+    assert_eq!((&units["price"], &units["temp [degC]"]), (&"EUR/MWh".into(), &"degC".into()));
+    let inspected = folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
+    says(&inspected, &["0 ≤ power_kw [kW] ≤ 40", "price [EUR/MWh], load, temp [degC]"]);
+    says(&folder.text("fit.html"), &["power_kw [kW], above its mean", "price [EUR/MWh]"]);
+    folder.run(["explore", "m.argwhy", "days.csv", "-q"]).exits(0);
+    says(&folder.text("explore.html"), &["\"name\":\"price\",\"unit\":\"EUR/MWh\""]);
+
+    // Units change no decision and no name, and stay with a model that grows.
+    folder.run(["predict", "m.argwhy", "days.csv", "-o", "a.csv", "-q"]).exits(0);
+    assert!(folder.text("a.csv").starts_with("power_kw,heat_kw\n"));
+    let grow = ["update", "m.argwhy", "days.csv", "--old=days.csv", "-o=n.argwhy", "-q"];
+    folder.run(with(&["--units=price=EUR"])).exits(0);
+    folder.run(grow).exits(0);
+    let names = &folder.run(["inspect", "n.argwhy", "--json"]).exits(0).json()["names"];
+    assert_eq!(names["units"], serde_json::json!({"price": "EUR"}));
+
+    let unknown = folder.run(with(&["--units=prize=EUR"])).exits(2).stderr;
+    says(&unknown, &["units", "`prize`", "price, load, temp [degC], power_kw, heat_kw"]);
+    says(&folder.run(with(&["--units=EUR"])).exits(2).stderr, &["NAME=UNIT", "power=kW"]);
+    says(&folder.run(with(&["--units=price="])).exits(2).stderr, &["no unit for `price`"]);
+}
+
+/// What the mathematics knows as dimension 0 or `upper[0]` is told by its name.
+#[test]
+fn errors_name_what_the_data_names() {
+    let folder = folder();
+    let fit = |more: &[&'static str]| folder.refused([FIT.as_slice(), more].concat());
+    says(&fit(&["--lower=0,0", "--upper=40,5"]), &["`heat_kw` has", "outside [0, 5]"]);
+    says(&fit(&["--lower=9,0", "--upper=1,5"]), &["`power_kw` has the lower limit 9"]);
+    folder.write("days.csv", days(&ALL, 80).replace("30.0\n", "-3.0\n"));
+    let columns = ["--lower=0,0", "--upper=p_max_kw,p_max_kw"];
+    says(&fit(&columns), &["row 0", "`lower[power_kw]`, `p_max_kw[power_kw]` contradict"]);
+    folder.write("days.csv", days(&ALL, 80));
+    folder.run([FIT.as_slice(), &columns].concat()).exits(0);
+    let line = r#"{"signal": [35, 0.5, 5], "lower": [0, 9], "upper": [40, 1]}"#;
+    let told = folder.refused_with(["predict", "m.argwhy", "--jsonl"], line);
+    says(&told, &["line 1", "heat_kw"]);
+    let none = r#"{"signal": [35, null, 5]}"#;
+    let told = folder.refused_with(["predict", "m.argwhy", "--jsonl"], none);
+    says(&told, &["line 1", "no number", "{\"signal\": [numbers]}"]);
+}

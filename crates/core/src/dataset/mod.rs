@@ -7,7 +7,7 @@ mod relation;
 
 pub(crate) use constraints::Rows as ConstraintRows;
 pub use constraints::{ConstraintArrays, Constraints};
-pub use names::Names;
+pub use names::{Names, Units};
 pub use relation::{Half, Relation};
 
 use crate::error::Error;

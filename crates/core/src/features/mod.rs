@@ -181,7 +181,8 @@ impl FeatureMap {
         for (k, (v, m)) in variance.iter().zip(&mean).enumerate() {
             if !(v.is_finite() && m.is_finite()) {
                 let largest = signals.iter().fold(0.0, |m: f64, s| m.max(s.abs()));
-                return Err(Error::SignalRange { feature: k, largest });
+                let products = settings.expansion == Expansion::Poly2;
+                return Err(Error::SignalRange { feature: k, largest, products });
             }
         }
         map.mean = mean;
