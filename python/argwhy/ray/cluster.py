@@ -279,7 +279,7 @@ class Cluster:
         if nodes and needed > 0.8 * min(nodes):
             raise ClusterError(
                 f"vectors and parts take {needed >> 20} MiB of Ray's shared memory at once, and a node has "
-                f"{int(min(nodes)) >> 20} MiB of it; start Ray with a larger --object-store-memory"
+                f"{int(min(nodes)) >> 20} MiB of it; start Ray with more memory for its object store"
             )
 
     # What people ask
