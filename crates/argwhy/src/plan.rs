@@ -120,12 +120,12 @@ impl Plan {
             Method::Primal => ("weights of features, no kernel".to_owned(), String::new()),
             Method::Kernel(plan) => (plan.summary(), plan.hint()),
         };
+        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         format!(
-            "fitting {} samples, {} features, {} decision dimensions; {way}, {} of {} memory, \
-             about {}{hint}",
-            sizes.n_samples,
-            sizes.n_features,
-            sizes.decision_dim,
+            "fitting {}, {}, {}; {way}, {} of {} memory, about {}{hint}",
+            counted(sizes.n_samples, "sample"),
+            counted(sizes.n_features, "feature"),
+            counted(sizes.decision_dim, "decision dimension"),
             MemorySize(self.memory_bytes),
             MemorySize(self.limit_bytes),
             in_words(self.seconds),

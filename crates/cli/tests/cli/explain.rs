@@ -171,8 +171,8 @@ fn a_row_that_does_not_fit_is_told_by_fit_its_page_and_inspect() {
     let mut text = "price,load,power\n".to_owned();
     for i in 0..120 {
         let (price, load) = (50.0 + 30.0 * noise(i, 0), noise(i, 1));
-        let power = if i == 71 { 37.0 } else { 20.0 - 0.2 * (price - 50.0) + 3.0 * load };
-        writeln!(text, "{price:?},{load:?},{:?}", power + 0.05 * noise(i, 2)).unwrap();
+        let usual = 20.0 - 0.2 * (price - 50.0) + 3.0 * load + 0.05 * noise(i, 2);
+        writeln!(text, "{price:?},{load:?},{:?}", if i == 71 { 37.0 } else { usual }).unwrap();
     }
     folder.write("days.csv", text);
     let fit = ["fit", "days.csv", "--signals=price,load", "--decisions=power", "--bounds=0,40"];
