@@ -112,7 +112,7 @@ class KernelInverseOptimizer(Parametrised):
     >>> from argwhy import KernelInverseOptimizer
     >>> signals = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> decisions = np.clip(3 * signals[:, :1] * signals[:, 1:], -1, 1)
-    >>> est = KernelInverseOptimizer(bounds=(-1, 1)).fit(signals, decisions)
+    >>> est = KernelInverseOptimizer(regularization=1e-6, bounds=(-1, 1)).fit(signals, decisions)
     >>> est.status_, est.certificate_.relative_gap <= 1e-6
     ('solved', True)
     >>> bool(np.abs(est.predict(signals) - decisions).max() < 0.02)
