@@ -47,8 +47,8 @@ pub struct Fit {
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
-    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None, resume=None,
-    backend=None
+    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None,
+    resume=None, backend=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
 pub fn fit(

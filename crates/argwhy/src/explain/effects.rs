@@ -67,7 +67,7 @@ impl Effect {
     pub fn known(&self, m: usize) -> Option<(usize, usize)> {
         let mut known = (0..self.at.len() - 1).filter(|&bin| self.is_known(m, bin));
         let first = known.next()?;
-        Some((first, known.last().unwrap_or(first) + 1))
+        Some((first, known.next_back().unwrap_or(first) + 1))
     }
 }
 

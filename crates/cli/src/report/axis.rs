@@ -56,9 +56,9 @@ impl Axis {
         }
         let ticks = axis.ticks.into_iter().filter(|(value, _)| is_whole(*value));
         let label = |value: f64| grouped(value, 0);
-        let ticks = ticks.map(|(value, text)| match text.contains('.') {
-            true => (value, label(value)),
-            false => (value, text),
+        let ticks = ticks.map(|(value, text)| {
+            let text = if text.contains('.') { label(value) } else { text };
+            (value, text)
         });
         Self { ticks: ticks.collect(), ..axis }
     }
