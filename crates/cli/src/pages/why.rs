@@ -50,11 +50,11 @@ fn moved(explanation: &Explanation) -> Result<Section, ReportError> {
     let mut section = section.text(
         "Each curve is what one signal does to the desired decision, all else as it happens to be: \
          steps from value to value, each taken only by rows that are near, and summed (accumulated \
-         local effects). Its mean over the rows is zero. The band is how much that differs from \
-         situation to situation; where it is wide the signal acts together with others. Blocks \
-         above the axis are where the data lies. A decision that a limit holds does not show what \
-         is desired beyond it: curves rest on decisions that nothing holds, and are dashed where \
-         there are hardly any.",
+         local effects). Its mean over the rows it rests on is zero. The band is how much that \
+         differs from situation to situation; where it is wide the signal acts together with \
+         others. Blocks above the axis are where the data lies. A decision that a limit holds does \
+         not show what is desired beyond it: curves rest on decisions that nothing holds, and are \
+         dashed where there are hardly any.",
     );
     let mut bars = BarChart::new("share of the variation of what is desired, %");
     for signal in signals.iter().take(BARS) {

@@ -56,12 +56,10 @@ impl Axis {
         }
         let ticks = axis.ticks.into_iter().filter(|(value, _)| is_whole(*value));
         let label = |value: f64| grouped(value, 0);
-        let ticks =
-            ticks.map(
-                |(value, text)| {
-                    if text.contains('.') { (value, label(value)) } else { (value, text) }
-                },
-            );
+        let ticks = ticks.map(|(value, text)| {
+            let text = if text.contains('.') { label(value) } else { text };
+            (value, text)
+        });
         Self { ticks: ticks.collect(), ..axis }
     }
 
