@@ -179,13 +179,13 @@ fn a_row_that_does_not_fit_is_told_by_fit_its_page_and_inspect() {
     let settings = ["-k=1e-4", "--kernel=matern52", "--trend=linear", "--features=raw"];
     let outputs = ["--report=fit.html", "-o=m.argwhy"];
     let ran = folder.run(fit.into_iter().chain(settings).chain(outputs)).exits(0);
-    says(&ran.stderr, &["rows that do not fit", "row 71: power is 36.98", "was to be expected"]);
+    says(&ran.stderr, &["rows that do not fit", "row 71: power is 37", "was to be expected"]);
     let page = folder.text("fit.html");
     let section = &page[page.find("Which rows fit worst?").unwrap()..];
     let first = section.find("<td").map(|at| &section[at..at + 40]).unwrap();
     assert!(first.contains(">71<"), "{first}");
     let inspected = folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
-    says(&inspected, &["rows that fit worst", "row 71: power is 36.98"]);
+    says(&inspected, &["rows that fit worst", "row 71: power is 37"]);
     let worst = &folder.run(["inspect", "m.argwhy", "--json"]).exits(0).json()["misfits"]["rows"];
     assert_eq!((worst[0]["row"].as_u64(), worst[0]["name"].as_str()), (Some(71), Some("power")));
 }
