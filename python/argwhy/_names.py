@@ -17,11 +17,11 @@ MAX_NAMED = 5
 
 def feature_names(X: Any) -> NDArray[Any] | None:
     """Names of the columns of a frame, where all of them are text."""
-    columns = _arrow.names(X) if _arrow.offers(X) else getattr(X, "columns", None)
+    columns: Any = _arrow.names(X) if _arrow.offers(X) else getattr(X, "columns", None)
     if columns is None or isinstance(X, np.ndarray):
         return None
     try:
-        names = list(columns)
+        names: list[Any] = list(columns)
     except TypeError:
         return None
     texts = [isinstance(name, str) for name in names]

@@ -39,7 +39,7 @@ def effects(explanation: dict[str, Any], signals: Any, axes: Any) -> Any:
     return axes
 
 
-def pair(numeraire: dict[str, str] | None) -> tuple[str, str] | None:
+def pair(numeraire: Any) -> tuple[str, str] | None:
     """A decision and the signal that is its price."""
     if numeraire is None:
         return None
