@@ -15,6 +15,7 @@ pub use kernel::{
 };
 pub use presets::Preset;
 pub use table::{LeftOut, Table, TableError, Value, merge, read_table, value_of};
+pub(crate) use values::two_digits;
 pub use values::{Block, DeviceChoice, Gamma, MemorySize, Numbers, Regularization};
 
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Infeasible};

@@ -17,7 +17,7 @@ pub use trial::{Judge, Trial};
 use crate::error::Error;
 use crate::judging::{Division, LOOSE, MOST_LEARNED, Tally, ranges_of, some_of, without};
 use crate::pipeline::{Fit, Pipeline, Progress};
-use crate::settings::{FitSettings, SolverKind, ThetaChoice};
+use crate::settings::{FitSettings, SolverKind, ThetaChoice, two_digits};
 use argwhy_core::solver::{Iteration, Observer, Status};
 use argwhy_core::{Dataset, Predictor};
 use std::ops::{ControlFlow, Range};
@@ -212,7 +212,7 @@ impl Search<'_> {
         let all = &self.space.regularizations;
         if self.space.refines && last {
             let root = 10.0_f64.sqrt();
-            return [best * root, best, best / root].map(rounded).to_vec();
+            return [best * root, best, best / root].map(two_digits).to_vec();
         }
         let place = all.iter().position(|k| *k == best).unwrap_or(0);
         all[place.saturating_sub(1)..(place + 2).min(all.len())].to_vec()
@@ -317,8 +317,3 @@ impl Observer for Polite<'_> {
 }
 
 impl Progress for Polite<'_> {}
-
-/// Two digits, so that a regularization reads as people write it.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.1e}").parse().unwrap_or(value)
-}

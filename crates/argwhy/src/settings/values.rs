@@ -68,8 +68,8 @@ impl Regularization {
     }
 }
 
-/// Rounded to what is written with two digits.
-fn two_digits(value: f64) -> f64 {
+/// Rounded to what is written with two digits, as people write settings.
+pub(crate) fn two_digits(value: f64) -> f64 {
     format!("{value:.1e}").parse().unwrap_or(value)
 }
 

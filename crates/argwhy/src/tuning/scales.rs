@@ -7,7 +7,7 @@
 use super::space::{Candidate, settings_of};
 use super::trial::Trial;
 use super::{MORE, Search};
-use crate::settings::{Table, Value};
+use crate::settings::{Table, Value, two_digits};
 
 /// What scales are multiplied or divided by, sweep by sweep.
 const FACTORS: [f64; 2] = [3.0, 1.7];
@@ -48,7 +48,7 @@ impl Search<'_> {
                     let mut improved = false;
                     for _ in 0..STRIDES {
                         let mut other = scales.clone();
-                        other[j] = rounded(other[j] * factor);
+                        other[j] = two_digits(other[j] * factor);
                         let Some(score) = self.scaled(&base, &other, k, sizes) else {
                             return false;
                         };
@@ -118,9 +118,4 @@ impl Search<'_> {
         self.candidates.push(Candidate { chosen, settings });
         self.candidates.len() - 1
     }
-}
-
-/// Two digits are as good.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.1e}").parse().unwrap_or(value)
 }
