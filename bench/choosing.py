@@ -3,6 +3,7 @@
 
     choosing.py --argwhy target/release/argwhy --data DIR [--tables DIR] [--rows 2500]
                 [--only NAME,…] [--budget 300] [--out FILE.json] [--search 40]
+                [--regularizations 1e-3,0.3/N]
 
 `DIR` holds npz files with observations and actions, in folders (`d4rl/*.npz`, `rollouts/*.npz`);
 `--tables` the tables that `choosing_tables.py` writes from packages of PyPI. Of every file the last
@@ -12,6 +13,7 @@ regression cut to the limits, and the settings in CANDIDATES. Errors are root me
 of the spread of the decisions; ± is the standard error over rows. Prints a Markdown table. Needs
 NumPy.
 
+With `--regularizations` instead: the default's model with other k beside the paper's settings.
 With `--search` instead: the default `argwhy tune` beside scikit-learn's GridSearchCV over the
 settings it tried (needs the package argwhy), in seconds of processors, which other work on the
 machine changes less than seconds on the clock.
@@ -136,6 +138,36 @@ class Bench:
         }
 
 
+def regularizations(argwhy, paths, rows, chosen):
+    """The default's model with each k, and the paper's settings, as a Markdown table."""
+    bench, lines, all_errors = Bench(argwhy, 0), [], []
+    for path in paths:
+        signals, decisions, lower, upper, episodes = load(path, rows)
+        learn, test = split(len(signals), episodes)
+        count = len(signals[learn])
+        spread = decisions[test].std(0).mean()
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            np.savez(folder / "learn.npz", signals=signals[learn], decisions=decisions[learn])
+            np.savez(folder / "test.npz", signals=signals[test])
+
+            def error(*options):
+                out = bench.decide(folder, [f"--bounds={lower!r},{upper!r}", *options])
+                return float(np.sqrt(((out - decisions[test]) ** 2).mean()) / spread)
+
+            value = [k if "/" not in k else repr(float(k.split("/")[0]) / count) for k in chosen]
+            errors = [error(*POLY2, "-k", "1e-6"), error(), *(error("-k", k) for k in value)]
+        all_errors.append(errors)
+        lines.append(f"| {path.stem} | {count} | " + " | ".join(f"{e:.3f}" for e in errors) + " |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    names = ["data", "learned from", "the paper's", "default", *chosen]
+    table = np.array(all_errors)
+    ratios = np.exp(np.log(table / table[:, :1]).mean(0))
+    lines.append("| mean | | " + " | ".join(f"{e:.3f}" for e in table.mean(0)) + " |")
+    lines.append("| geometric mean over the paper's | | " + " | ".join(f"{e:.3f}" for e in ratios) + " |")
+    return "\n".join(["| " + " | ".join(names) + " |", "|---" * len(names) + "|", *lines])
+
+
 def default_search(argwhy, path, rows, sample):
     """The default `tune`, and GridSearchCV over the settings it tried, in seconds of processors.
 
@@ -213,12 +245,16 @@ def main():
     parser.add_argument("--budget", type=int, default=300, help="seconds for one search")
     parser.add_argument("--only", type=lambda text: text.split(","))
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--regularizations", type=lambda text: text.split(","), metavar="K,K/N", help="the default's model with each, such as 1e-3,0.3/N")
     parser.add_argument("--search", type=int, metavar="FITS", help="tune beside GridSearchCV, by so many of its fits")
     args = parser.parse_args()
     paths = sorted(args.data.glob("*/*.npz")) if args.data else []
     paths = [path for path in paths if path.parent.name in ("d4rl", "rollouts")]
     paths += sorted(args.tables.glob("*.npz")) if args.tables else []
     paths = [path for path in paths if args.only is None or path.stem in args.only]
+    if args.regularizations:
+        print(regularizations(args.argwhy, paths, args.rows, args.regularizations))
+        return
     if args.search:
         print(json.dumps([default_search(args.argwhy, path, args.rows, args.search) for path in paths], indent=1))
         return
