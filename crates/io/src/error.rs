@@ -150,6 +150,8 @@ pub enum DataError {
         choose: &'static str,
         /// The keys in the file.
         found: Vec<String>,
+        /// Whether `*` would stand for the columns that are left.
+        is_table: bool,
     },
     /// No key was asked for and more than one usual key is there.
     #[error(fmt = keys_ambiguous)]
@@ -647,17 +649,33 @@ fn key_missing(
     )
 }
 
+impl DataError {
+    /// The same of a file with named columns.
+    pub(crate) fn of_a_table(mut self) -> Self {
+        if let Self::KeysAbsent { is_table, .. } = &mut self {
+            *is_table = true;
+        }
+        self
+    }
+}
+
 fn keys_absent(
     path: &Path,
     expected: &&'static str,
     choose: &&'static str,
     found: &[String],
+    is_table: &bool,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
+    let rest = if *is_table && choose.contains("{signals}") {
+        "; as signals, \"*\" is all columns that have no other role"
+    } else {
+        ""
+    };
     let (found, choose) = (listed(found), Spelling::of(f).text(choose));
     write!(
         f,
-        "`{}` has no {expected}; it holds {found}: name the keys with {choose}",
+        "`{}` has no {expected}; it holds {found}: name the keys with {choose}{rest}",
         path.display()
     )
 }
