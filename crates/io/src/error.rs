@@ -659,6 +659,7 @@ impl DataError {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
 fn keys_absent(
     path: &Path,
     expected: &&'static str,

@@ -100,24 +100,28 @@ impl<'a> Table<'a> {
         let tensors = tensors(request, &chosen, columns, &origin)?;
         let [signals, decisions] = named;
         let decisions = match (&chosen.decisions, decisions) {
-            (Some(key), None) => {
-                Some(Named::by_key("decisions", key, &request.decision_names, &[], columns, &origin)?)
-            }
+            (Some(key), None) => Some(Named::by_key(
+                "decisions",
+                key,
+                &request.decision_names,
+                &[],
+                columns,
+                &origin,
+            )?),
             (_, decisions) => decisions,
         };
         let decided = decisions.as_ref().map_or(&[][..], |decisions| &decisions.columns);
-        let signals = match signals {
-            Some(signals) => signals,
-            None => {
-                let mut taken = with_a_role(&chosen, &tensors, columns);
-                taken.extend(groups.iter().flat_map(Belonging::columns));
-                taken.extend(weights.iter().flat_map(Block::columns));
-                taken.extend(decided);
-                let key = &chosen.signals;
-                let signals = Named::by_key("signals", key, &known, &taken, columns, &origin)?;
-                check_apart(&signals, decided, columns, &origin)?;
-                signals
-            }
+        let signals = if let Some(signals) = signals {
+            signals
+        } else {
+            let mut taken = with_a_role(&chosen, &tensors, columns);
+            taken.extend(groups.iter().flat_map(Belonging::columns));
+            taken.extend(weights.iter().flat_map(Block::columns));
+            taken.extend(decided);
+            let key = &chosen.signals;
+            let signals = Named::by_key("signals", key, &known, &taken, columns, &origin)?;
+            check_apart(&signals, decided, columns, &origin)?;
+            signals
         };
         let block = Block::of(chosen.signals, signals.columns).with_gaps().encodable();
         let mut blocks = vec![if request.encoding.is_empty() {
@@ -340,8 +344,11 @@ fn limit_block(
         );
         return Err(DataError::Columns { path: origin.path.to_path_buf(), detail });
     }
-    let columns = Named::by_name(key, limits, columns, origin)?.columns;
-    Ok(TensorBlock::of(key, vec![columns.len()], columns))
+    let named = |name: &&String| !name.is_empty();
+    let names: Vec<String> = limits.iter().filter(named).cloned().collect();
+    let columns = Named::by_name(key, &names, columns, origin)?.columns;
+    let limited = limits.iter().map(|name| !name.is_empty()).collect();
+    Ok(TensorBlock::of(key, vec![columns.len()], columns).limiting(limited))
 }
 
 /// Signals and decisions by the names a model knows them by, where nobody chose them by key.
