@@ -129,6 +129,32 @@ fn some_limits_come_from_columns_and_others_are_numbers() {
     assert_eq!(folder.text("d.csv"), folder.text("f.csv"));
 }
 
+/// A file of the version that brought units, encodings, provenance and limits from some columns.
+#[test]
+fn a_model_of_format_5_decides_as_it_did() {
+    let folder = Folder::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../io/tests/data/format-5.safetensors");
+    folder
+        .write("new.csv", "day,hp_max,hour,price [EUR/MWh]\nmon,4.47,0,28.56\nsat,5.16,1,100.13\n");
+    folder.run(["predict", model, "new.csv", "-o", "d.csv", "-q"]).exits(0);
+    let text = folder.text("d.csv");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("heat pump [kW],battery [kW]"));
+    let expected =
+        [[4.180850461347955, 2.728542334096942], [2.7433262734141013, -2.280445018494576]];
+    for (line, expected) in lines.zip(expected) {
+        for (cell, expected) in line.split(',').zip(expected) {
+            let decided: f64 = cell.parse().unwrap();
+            assert!((decided - expected).abs() < 1e-12, "{line}");
+        }
+    }
+    let told = folder.run(["inspect", model]).exits(0).stdout;
+    says(
+        &told,
+        &["from the columns hp_max", "sin(hour/24)", "day=sat", "house.csv", "hash of its rows"],
+    );
+}
+
 #[test]
 fn a_shared_matrix_names_its_limits() {
     let folder = folder();
