@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from argwhy import KernelInverseOptimizer
+from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV
 from argwhy.errors import BackendError
 from argwhy.ray import Cluster, ClusterError, simulate
 
@@ -308,6 +308,47 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     (tmp_path / "d.npz").write_bytes(b"no data")
     refused = command("fit", *common, "-o", tmp_path / "m.argwhy", "--ray", address, check=False)
     assert refused.returncode == 2
+
+
+GRID = {"kernel": ["rbf", "matern52", "laplace"], "gamma": [0.1, 0.3, 1.0], "regularization": [1e-3, 1e-5]}
+
+
+def test_a_search_finds_what_one_process_finds_whoever_dies(address):
+    X, y = rows(240)
+    search = KernelInverseOptimizerCV(bounds=(-1, 1), grid=GRID, folds=3)
+    here = search.fit(X, y)
+    with Cluster(workers=2, cpus=1) as cluster:
+        cluster.connect()
+        there = KernelInverseOptimizerCV(bounds=(-1, 1), grid=GRID, folds=3, backend=cluster)
+
+        def kill():
+            while not cluster.pids():
+                time.sleep(0.05)
+            time.sleep(0.3)
+            os.kill(cluster.pids()[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        there.fit(X, y)
+        killer.join()
+        assert sum(cluster.status()["shares"]) > 0
+
+    def timeless(trials):
+        return [{name: value for name, value in trial.items() if name != "seconds"} for trial in trials]
+
+    assert timeless(there.trials_) == timeless(here.trials_)
+    assert there.best_params_ == here.best_params_
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+
+
+def test_a_search_on_a_cluster_ends_with_its_budget(pair):
+    X, y = rows(400)
+    pair.connect()
+    search = KernelInverseOptimizerCV(bounds=(-1, 1), budget=3.0, backend=pair)
+    began = time.monotonic()
+    search.fit(X, y)
+    assert time.monotonic() - began < 60
+    assert len(search.trials_) > 0
 
 
 def test_progress_tells_of_workers_and_actors_have_names(pair, capsys, monkeypatch):
