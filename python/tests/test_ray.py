@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -298,11 +299,12 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     answers = {}
     for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
         model = tmp_path / f"{name}.argwhy"
-        done = command("fit", *common, "-o", model, *more)
+        done = command("fit", *common, "-o", model, *more, terminal=name == "there")
         assert done.returncode == 0, done.stderr
         answers[name] = json.loads(done.stdout)
         answers[name]["estimator"] = KernelInverseOptimizer.load(model)
     assert "on ray" in done.stderr
+    assert re.search(r"workers [12]/2  [0-9.e+]+ products/s", done.stderr)
     assert answers["here"]["objective"] == answers["there"]["objective"]
     same(answers["here"]["estimator"], answers["there"]["estimator"])
     (tmp_path / "d.npz").write_bytes(b"no data")

@@ -100,13 +100,13 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let backend = ray::backend(&args, (settings, source), outputs)?;
-    let pipeline = ray::pipeline(settings, backend.as_ref())?;
+    let cluster = ray::cluster(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, cluster.as_ref())?;
     let training_rows = config::training_rows(source);
     let loaded = pipeline.load(&args.data, &request, training_rows)?;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
+    let limited = limits.is_some().then(|| ray::pipeline(settings, cluster.as_ref()));
     let pipeline = limited.transpose()?.unwrap_or(pipeline);
     let told = [limits, names::prepared(&loaded, &request)];
     let sources = DataSources {
@@ -128,6 +128,9 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         data = data.with_weights(weights)?;
     }
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
+    if let Some(cluster) = &cluster {
+        follow.tells(cluster.words());
+    }
     if !loaded.unread.is_empty() {
         follow.note(&format!(
             "the data has {}, not used without --constraints",
@@ -146,7 +149,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        ray::pipeline(&chosen, backend.as_ref())?
+        ray::pipeline(&chosen, cluster.as_ref())?
     } else {
         pipeline
     };

@@ -140,8 +140,10 @@ fn a_model_of_format_5_decides_as_it_did() {
     let text = folder.text("d.csv");
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("heat pump [kW],battery [kW]"));
-    let expected =
-        [[4.180850461347955, 2.728542334096942], [2.7433262734141013, -2.280445018494576]];
+    let expected = [
+        [4.180_850_461_347_955, 2.728_542_334_096_942],
+        [2.743_326_273_414_1, -2.280_445_018_494_576],
+    ];
     for (line, expected) in lines.zip(expected) {
         for (cell, expected) in line.split(',').zip(expected) {
             let decided: f64 = cell.parse().unwrap();
