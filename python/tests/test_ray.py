@@ -12,7 +12,9 @@ import textwrap
 import threading
 import time
 
+import h5py
 import numpy as np
+import polars
 import pytest
 
 from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV
@@ -210,10 +212,17 @@ def test_workers_read_files_themselves(address, tmp_path):
     lines = [",".join(["a", "b", "c", "d", "u", "v"])]
     lines += [",".join(map(repr, map(float, [*s, *u]))) for s, u in zip(X, y, strict=True)]
     (tmp_path / "d.csv").write_text("\n".join(lines))
+    columns = {name: X[:, at] for at, name in enumerate("abcd")} | {"u": y[:, 0], "v": y[:, 1]}
+    polars.DataFrame(columns).write_parquet(tmp_path / "d.parquet", row_group_size=200)
+    with h5py.File(tmp_path / "d.hdf5", "w") as file:
+        file.create_dataset("observations", data=X, compression="gzip", chunks=(64, 4))
+        file["actions"] = y
     here = KernelInverseOptimizer(**SETTINGS).fit(X[100:], y[100:], rows="0:500")
     files = {
         "d.npz": {"rows": "100:900"},
         "d.csv": {"signals": "a:d", "decisions": "u,v", "rows": slice(100, 900)},
+        "d.parquet": {"signals": "*", "decisions": "u,v", "rows": slice(100, 900)},
+        "d.hdf5": {"rows": "100:900"},
     }
     for name, reading in files.items():
         with Cluster(workers=2, cpus=1, data=tmp_path / name, reading=reading) as cluster:
@@ -238,7 +247,9 @@ def test_a_file_that_cannot_be_read_ends_the_fit_with_worker_and_file(address, t
         assert said.startswith("the ray backend failed: worker "), said
         assert str(path) in said, said
     np.savez(path, signals=X + 1, decisions=y)
-    assert "are not the 400 of the driver" in told(path.read_bytes())
+    other = told(path.read_bytes())
+    assert "are not the 400 of the driver" in other
+    assert str(path) in other
 
 
 def test_a_cluster_outlives_a_fit_that_failed(pair, tmp_path):

@@ -46,7 +46,11 @@ class Worker:
             return
         start, stop = rows if isinstance(rows, tuple) else (0, 0)
         chosen = np.arange(start, stop, dtype=np.uint64) if isinstance(rows, tuple) else rows
-        self._shards[matrix] = _argwhy.Shard(job, self._signals(source), chosen, threads=self._threads)
+        signals = self._signals(source)
+        try:
+            self._shards[matrix] = _argwhy.Shard(job, signals, chosen, threads=self._threads)
+        except ValueError as error:
+            raise ValueError(f"{source['path']}: {error}") from error
 
     def _signals(self, source: dict[str, Any]) -> NDArray[np.float64]:
         if self._read is None or self._read[0] != source:
