@@ -245,35 +245,48 @@ impl KernelOperator for Trended {
         let (trend, roots) = (Arc::clone(&self.trend), roots.map(<[f64]>::to_vec));
         let room = max_rank + trend.n_rows();
         let of_rest = self.operator().remote_factor(room, decision_dim, roots.as_deref())?;
-        Ok(of_rest.map(|inner| {
-            let factor: Box<dyn RemoteFactor> =
-                Box::new(TrendedFactor { inner, trend, roots, whole: false });
-            factor
-        }))
+        let Some(inner) = of_rest else { return Ok(None) };
+        Ok(Some(Box::new(TrendedFactor::new(inner, trend, roots)?)))
     }
 }
 
-/// A remote factor of the rest with the trend's own rows, √w zᵀ and √c, which are exact. While
-/// pivots are chosen they are known here alone, so that what is left is the rest's; then the other
-/// machine gets them too.
+/// A remote factor of the rest with the trend's own rows, √w zᵀ and √c, which are exact, before
+/// those of pivots: what is largest comes first, as pivots have it too, and matrices are eliminated
+/// in an order that loses no digits.
 struct TrendedFactor {
     inner: Box<dyn RemoteFactor>,
     trend: Arc<Linear>,
     /// √w of a weighted problem.
     roots: Option<Vec<f64>>,
-    /// Whether the other machine has them.
-    whole: bool,
 }
 
 impl TrendedFactor {
+    fn new(
+        inner: Box<dyn RemoteFactor>,
+        trend: Arc<Linear>,
+        roots: Option<Vec<f64>>,
+    ) -> Result<Self, Error> {
+        let mut factor = Self { inner, trend, roots };
+        for r in 0..factor.trend.n_rows() {
+            let n = factor.trend.features.nrows();
+            let row: Vec<f64> = (0..n).map(|i| factor.entry(r, i)).collect();
+            factor.inner.append_row(&row)?;
+        }
+        Ok(factor)
+    }
+
     fn root(&self, i: usize) -> f64 {
         self.roots.as_ref().map_or(1.0, |roots| roots[i])
+    }
+
+    fn entry(&self, r: usize, i: usize) -> f64 {
+        self.root(i) * self.trend.entry(r, i)
     }
 }
 
 impl RemoteFactor for TrendedFactor {
     fn rank(&self) -> usize {
-        self.inner.rank() + if self.whole { 0 } else { self.trend.n_rows() }
+        self.inner.rank()
     }
 
     fn n_proposals(&self) -> usize {
@@ -281,13 +294,13 @@ impl RemoteFactor for TrendedFactor {
     }
 
     fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
-        let of_rest = self.inner.gather(samples)?;
-        if self.whole {
-            return Ok(of_rest);
+        let mut rows = self.inner.gather(samples)?;
+        // The trend's own, without the other machine's rounding: pivots are judged by what they
+        // leave.
+        for (at, value) in rows.iter_mut().take(self.trend.n_rows() * samples.len()).enumerate() {
+            *value = self.entry(at / samples.len(), samples[at % samples.len()]);
         }
-        let value = |r, i: usize| self.root(i) * self.trend.entry(r, i);
-        let own = (0..self.trend.n_rows()).flat_map(|r| samples.iter().map(move |&i| value(r, i)));
-        Ok(own.chain(of_rest).collect())
+        Ok(rows)
     }
 
     fn append(
@@ -311,14 +324,6 @@ impl RemoteFactor for TrendedFactor {
     }
 
     fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error> {
-        if !self.whole {
-            let n = self.trend.features.nrows();
-            for r in 0..self.trend.n_rows() {
-                let row: Vec<f64> = (0..n).map(|i| self.root(i) * self.trend.entry(r, i)).collect();
-                self.inner.append_row(&row)?;
-            }
-            self.whole = true;
-        }
         self.inner.update(free, ridge)
     }
 

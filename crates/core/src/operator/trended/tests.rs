@@ -60,6 +60,8 @@ fn a_trend_is_in_every_product_row_and_block() {
 /// Another machine's factor, of dense numbers here.
 struct Dense {
     rest: Array2<f64>,
+    /// Rows that no pivot brought, of another part of the matrix.
+    n_beside: usize,
     rows: Arc<std::sync::Mutex<Vec<Vec<f64>>>>,
 }
 
@@ -88,7 +90,7 @@ impl RemoteFactor for Dense {
         let known = rows.len();
         for (a, &pivot) in pivots.iter().enumerate() {
             let mut row = self.rest.row(pivot).to_vec();
-            for (r, old) in rows.iter().enumerate() {
+            for (r, old) in rows.iter().enumerate().skip(self.n_beside) {
                 let factor = if r < known { old[pivot] } else { triangle[(r - known) * m + a] };
                 row.iter_mut().zip(old).for_each(|(v, b)| *v -= factor * b);
             }
@@ -102,7 +104,10 @@ impl RemoteFactor for Dense {
     }
 
     fn append_row(&mut self, row: &[f64]) -> Result<(), Error> {
-        self.rows.lock().unwrap().push(row.to_vec());
+        // As another machine would: in f32.
+        let row = row.iter().map(|v| f64::from(*v as f32)).collect();
+        self.rows.lock().unwrap().push(row);
+        self.n_beside += 1;
         Ok(())
     }
 
@@ -138,9 +143,13 @@ fn a_remote_factor_of_the_rest_becomes_one_of_the_sum() {
     let host = HostOperator::new(features.view(), rest.clone(), exact.0, exact.1).unwrap();
     let operator = Trended::new(Box::new(host), trend, features.view());
     let rows = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let inner = Box::new(Dense { rest: gram(&rest), rows: Arc::clone(&rows) });
-    let (trend, whole) = (Arc::clone(&operator.trend), false);
-    let place = TrendedFactor { inner, trend, roots: Some(roots.clone()), whole };
+    let inner = Box::new(Dense { rest: gram(&rest), n_beside: 0, rows: Arc::clone(&rows) });
+    let trend = Arc::clone(&operator.trend);
+    let place = TrendedFactor::new(inner, trend, Some(roots.clone())).unwrap();
+    let first = rows.lock().unwrap().clone();
+    assert_eq!(first.len(), d + 1, "the trend's rows come before all pivots'");
+    let own = place.gather(&[7]).unwrap();
+    assert_eq!(own, (0..=d).map(|r| place.entry(r, 7)).collect::<Vec<_>>());
     let weighted = crate::operator::Weighted::new(&operator, Some(&roots));
     let limits = RankLimits { max_rank: n, enough_trace: 1e-6 };
     let mut rng = crate::random::stream(0, "pivots");
