@@ -294,8 +294,9 @@ pub enum DataError {
     /// NaN or infinity among the values.
     #[error(
         "`{key}` in `{}` has {count} value(s) that are NaN or infinite, the first ({value}) in \
-         row {row}, column {column} (counted from 0); remove or repair those rows",
-        path.display()
+         row {row}, {} (counted from 0); remove or repair those rows",
+        path.display(),
+        name.as_ref().map_or_else(|| format!("column {column}"), |name| format!("`{name}`"))
     )]
     NotFinite {
         /// The file.
@@ -306,6 +307,8 @@ pub enum DataError {
         row: usize,
         /// Column of the first, from 0.
         column: usize,
+        /// What that column is called, where it has a name.
+        name: Option<String>,
         /// The first.
         value: f64,
         /// How many in all.

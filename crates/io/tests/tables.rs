@@ -210,6 +210,13 @@ fn a_star_is_what_has_no_other_role() {
     }
     let message = folder.refusal("t.csv", "power\n1\n", &keys("*", "power"));
     assert!(message.contains("no column is left for the signals"), "{message}");
+    let two = DataRequest { upper: vec!["p_max".to_owned()], ..keys("price", "power,wind") };
+    let message = folder.refusal("t.csv", text, &two);
+    assert!(message.contains("upper limits are given for 1 of the decisions"), "{message}");
+    assert!(message.contains("`power`, `wind`"), "{message}");
+    let infinite = text.replace(",4,", ",inf,");
+    let message = folder.refusal("t.csv", &infinite, &asked);
+    assert!(message.contains("in row 0, `wind`"), "{message}");
     let unnamed = DataRequest { signals: None, ..asked };
     let message = folder.refusal("t.csv", text, &unnamed);
     assert!(message.contains("\"*\" is all columns that have no other role"), "{message}");

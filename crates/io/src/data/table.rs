@@ -111,6 +111,7 @@ impl<'a> Table<'a> {
             (_, decisions) => decisions,
         };
         let decided = decisions.as_ref().map_or(&[][..], |decisions| &decisions.columns);
+        check_limits(request, decided, columns, &origin)?;
         let signals = if let Some(signals) = signals {
             signals
         } else {
@@ -305,6 +306,30 @@ fn with_a_role(chosen: &Keys, tensors: &[TensorBlock], columns: &Columns) -> Vec
     let ends = ENDS.into_iter().flat_map(|key| columns.under(key));
     let limits = tensors.iter().flat_map(|tensor| tensor.block.columns()).copied();
     unread.chain(ends).chain(limits).collect()
+}
+
+/// Limits that are named by columns have one, or a number, for each decision.
+fn check_limits(
+    request: &DataRequest,
+    decided: &[usize],
+    columns: &Columns,
+    origin: &Origin<'_>,
+) -> Result<(), DataError> {
+    for (side, limits) in [("lower", &request.lower), ("upper", &request.upper)] {
+        if !limits.is_empty() && !decided.is_empty() && limits.len() != decided.len() {
+            let decisions: Vec<String> =
+                decided.iter().map(|column| format!("`{}`", columns.name(*column))).collect();
+            let detail = format!(
+                "{side} limits are given for {} of the decisions, which are {} ({}); give a column or a number for \
+                 each, as in p_max,3",
+                limits.len(),
+                decided.len(),
+                decisions.join(", ")
+            );
+            return Err(DataError::Columns { path: origin.path.to_path_buf(), detail });
+        }
+    }
+    Ok(())
 }
 
 /// Who knows the decision need not learn it.
