@@ -7,7 +7,7 @@ mod tune;
 
 use super::names::{self, check_columns};
 use super::targets::check_targets;
-use super::{listed, print_json, resolve};
+use super::{listed, print_json};
 use crate::args::{FitArgs, OutputOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
@@ -21,7 +21,7 @@ use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, Verdict};
+use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, ToFit, Verdict};
 use going_on::Way;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -103,22 +103,34 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let backend = ray::backend(&args, (settings, source), outputs)?;
     let pipeline = ray::pipeline(settings, backend.as_ref())?;
     let training_rows = config::training_rows(source);
-    let loaded = pipeline.load(&args.data, &request, training_rows)?;
+    let to_fit = if outputs.tune {
+        // What is tuned may have other features.
+        pipeline.load_all_to_fit(&args.data, &request, training_rows)?
+    } else {
+        pipeline.load_to_fit(&args.data, &request, training_rows)?
+    };
+    let numbers = to_fit.numbers();
+    let ToFit { loaded, rows, features } = to_fit;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
     let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
-    let pipeline = limited.transpose()?.unwrap_or(pipeline);
+    let mut pipeline = limited.transpose()?.unwrap_or(pipeline);
+    if let Some(features) = features {
+        pipeline = pipeline.with_features(features);
+    }
     let told = [limits, names::prepared(&loaded, &request)];
     let sources = DataSources {
         provenance: provenance::of(&args.data),
         ..names::with_preparation(options.sources(), &loaded)
     };
     let judging = judging(&options, loaded.groups)?;
-    let rows = resolve(training_rows, loaded.signals.nrows())?;
     let decisions = loaded.decisions.unwrap_or_default();
     let units = names::units(source.units.as_deref().unwrap_or_default())?;
     let names = Names { units, ..loaded.names };
     let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
+    if let Some(numbers) = numbers {
+        data = data.with_numbers(numbers)?;
+    }
     if let Some(constraints) = loaded.constraints {
         let named = data.names().clone();
         let with = data.with_constraints(constraints);
