@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::space::Limits;
 use super::survey::Survey;
 use super::thinning::Selection;
+use super::walk::Take;
 use crate::error::DataError;
 
 /// An array with the file and key it came from.
@@ -101,6 +102,12 @@ pub(super) enum RowsOf {
 pub(super) trait Stored {
     /// The kept rows, row after row, as f64.
     fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError>;
+
+    /// Hands all rows to `take`, so many at a time, from beginning to end: whether it took them
+    /// all. None where the array does not lie row after row.
+    fn walk(&self, _piece_rows: usize, _take: &mut Take<'_>) -> Result<Option<bool>, DataError> {
+        Ok(None)
+    }
 }
 
 /// An array whose shape is known and checked, and whose values are still in the file.

@@ -17,6 +17,7 @@ use super::keys::{self, Keys};
 use super::origin::Origin;
 use super::survey::Survey;
 use super::thinning::Selection;
+use super::walk;
 use crate::error::{DataError, shortened};
 use belonging::Belonging;
 use block::{Block, TensorBlock};
@@ -220,6 +221,45 @@ impl<'a> Table<'a> {
         selection.kept(n_rows, episodes, &self.origin)
     }
 
+    /// Entries of a signal.
+    pub fn signal_dim(&self) -> usize {
+        self.blocks.first().map_or(0, Block::width)
+    }
+
+    /// Hands the signals of all rows to `take`, so many rows at a time, in the file's order; false
+    /// as soon as `take` says so. Signals are numbers.
+    pub fn walk_signals(
+        self,
+        piece_rows: usize,
+        take: &mut walk::Take<'_>,
+    ) -> Result<bool, DataError> {
+        let origin = &self.origin;
+        let Some(signals) = self.blocks.first() else { return Ok(true) };
+        let mut hand_on = |block: Block| {
+            let found = block.finish(None, origin)?;
+            let goes_on = take(found.values.view());
+            origin.meter.release(found.values.len() as u64 * 8);
+            Ok::<bool, DataError>(goes_on)
+        };
+        match self.body {
+            Body::Records(records) => {
+                records::walk(records, piece_rows, signals, &mut hand_on, origin)
+            }
+            Body::Columns(columns) => {
+                for first in (0..self.n_rows).step_by(piece_rows) {
+                    let piece = first..self.n_rows.min(first + piece_rows);
+                    let kept = Kept::range(self.n_rows, piece);
+                    let mut block = signals.afresh();
+                    columnar::read(&*columns, &kept, (&mut [&mut block], None), origin)?;
+                    if !hand_on(block)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
     /// Reads the rows asked for.
     pub fn read(mut self, selection: &Selection<'_>) -> Result<Arrays, DataError> {
         let thinned = !selection.thinning.is_empty();
@@ -240,7 +280,7 @@ impl<'a> Table<'a> {
             Body::Columns(columns) => {
                 let of_rows = || Kept::of(if self.n_rows > 0 { rows } else { None }, self.n_rows);
                 let kept = thinned.map_or_else(of_rows, Ok)?;
-                columnar::read(columns, &kept, into, origin)?;
+                columnar::read(&*columns, &kept, into, origin)?;
                 (kept, None)
             }
         };

@@ -105,6 +105,12 @@ impl Block {
         Self { key, columns, values, empty: None, gaps: false, encodable: false, codes }
     }
 
+    /// The same columns of numbers, of which nothing is read yet.
+    pub fn afresh(&self) -> Self {
+        let Self { empty, gaps, encodable, .. } = *self;
+        Self { empty, gaps, encodable, ..Self::of(self.key.clone(), self.columns.clone()) }
+    }
+
     /// The same, where values may be missing.
     pub fn with_gaps(self) -> Self {
         Self { gaps: true, ..self }
