@@ -133,7 +133,8 @@ fn of_model(model: &Model, data: &Dataset, rows: &[usize]) -> Result<State, Erro
             wanted.ncols()
         )));
     }
-    let place = rows.iter().enumerate().map(|(i, row)| (*row as u64, i)).collect();
+    let place = rows.iter().enumerate().map(|(i, row)| (data.number(*row) as u64, i));
+    let place = place.collect();
     let signals = |i: usize| data.signals().row(rows[i]).to_vec();
     state_at(model, support, &place, rows.len(), signals).map_err(|row| {
         other(format!(

@@ -148,7 +148,7 @@ impl Pipeline {
             let infeasible = self.settings().infeasible;
             self.with_threads(|| {
                 let signals = tally.take(data, (&predictor, &own), &aside, infeasible)?;
-                tally.name(&aside);
+                tally.name(aside.iter().map(|&row| data.number(row)));
                 if let Some(familiarity) = Familiarity::new(&again.model)? {
                     tally.left(familiarity.left(signals.view())?);
                 }
@@ -246,9 +246,10 @@ impl Tally {
         infeasible: Infeasible,
     ) -> Result<(Array2<f64>, SampleSets), Error> {
         let given = data.constraints().map(|given| given.select(aside));
-        let sets = predictor.sets_named(given.as_ref(), aside.len(), |i| aside[i])?;
+        let number = |i: usize| data.number(aside[i]);
+        let sets = predictor.sets_named(given.as_ref(), aside.len(), number)?;
         let mut observed = data.decisions().select(Axis(0), aside);
-        admit(observed.view_mut(), &sets, infeasible, |i| aside[i])?;
+        admit(observed.view_mut(), &sets, infeasible, number)?;
         let signals = data.signals().select(Axis(0), aside);
         let desired = predictor.desired(signals.view())?;
         let weights = data.weights().map(|all| aside.iter().map(|&row| all[row]).collect());

@@ -80,7 +80,7 @@ pub use error::Error;
 pub use judging::{Judgement, Judging, Verdict};
 pub use pipeline::{Fit, Pipeline, Progress, Silent};
 pub use plan::Plan;
-pub use reading::load_for_fit;
+pub use reading::{ToFit, load_for_fit};
 pub use settings::FitSettings;
 pub use sources::{DataSources, Provenance};
 pub use update::{Changes, Updated};

@@ -58,7 +58,7 @@ pub struct Fit {
     pub plan: Plan,
     /// Decisions of the expert that were outside their limits.
     pub outside: Outside,
-    /// Rows of the data the model was trained on, in order.
+    /// Rows of the data the model was trained on, in order, counted from zero.
     pub rows: Vec<usize>,
     /// Where the data came from, to be kept with the model; whoever loaded it knows more than that
     /// there were constraints.
@@ -106,7 +106,14 @@ impl Pipeline {
 
     /// The same by other settings, for fits beside the one that was asked for.
     pub(crate) fn with_settings(&self, settings: FitSettings) -> Result<Self, Error> {
-        Ok(Self { backend: self.backend.clone(), ..Self::new(settings)? })
+        let own = settings.feature_settings();
+        let features = self.features.clone().filter(|features| features.settings() == own);
+        Ok(Self { backend: self.backend.clone(), features, ..Self::new(settings)? })
+    }
+
+    /// Whether kernel values come from a machine of one's own.
+    pub(crate) fn has_backend(&self) -> bool {
+        self.backend.is_some()
     }
 
     /// What it fits by.
@@ -211,6 +218,7 @@ impl Pipeline {
             ..self.settings.clone()
         })?;
         of_one.backend.clone_from(&self.backend);
+        of_one.features.clone_from(&self.features);
         let settings = &of_one.settings;
         if settings.primal
             || settings.solver != SolverKind::Newton
@@ -249,6 +257,15 @@ impl Pipeline {
         thread_pool(self.settings.threads)?.install(work)
     }
 
+    /// Features with the statistics of all rows, unless they come from elsewhere.
+    fn features_of(&self, data: &Dataset) -> Result<FeatureMap, Error> {
+        if let Some(features) = &self.features {
+            return Ok(features.clone());
+        }
+        let (settings, weights) = (self.settings.feature_settings(), data.weights());
+        Ok(FeatureMap::fit_weighted(settings, data.signals(), weights)?)
+    }
+
     /// The problem of the listed rows, and those of them that count.
     pub(crate) fn problem(
         &self,
@@ -266,14 +283,15 @@ impl Pipeline {
         let mut decisions = data.decisions().select(Axis(0), &rows);
         let set = settings.decision_set(decisions.ncols())?;
         let given = data.constraints().map(|given| given.select(&rows));
-        let sets = SampleSets::new(set.limits(), given.as_ref(), rows.len(), |i| rows[i])?;
+        let number = |i: usize| data.number(rows[i]);
+        let sets = SampleSets::new(set.limits(), given.as_ref(), rows.len(), number)?;
         // Loaded, selected, as sets and, with weights, as sets before and after.
         let set_numbers = data.constraints().map_or(0, Constraints::n_numbers)
             + given.as_ref().map_or(0, Constraints::n_numbers)
             + sets.n_numbers() * if weights.is_some() { 2 } else { 1 };
         let learns_theta = settings.theta == ThetaChoice::Learn;
         let coupled = learns_theta || matches!(sets, SampleSets::Polyhedra(_));
-        let outside = admit(decisions.view_mut(), &sets, settings.infeasible, |i| rows[i])?;
+        let outside = admit(decisions.view_mut(), &sets, settings.infeasible, number)?;
         let regularization = settings.regularization.value(counted(rows.len(), weights.as_deref()));
         let mut problem = Problem::new(decisions.view(), sets, regularization)?;
         if let Some(weights) = &weights {
@@ -320,11 +338,7 @@ impl Pipeline {
         let (backend, mut plan) = self.planned(sizes, progress)?;
         let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
-        let own = || {
-            let (signals, weights) = (data.signals(), data.weights());
-            FeatureMap::fit_weighted(settings.feature_settings(), signals, weights)
-        };
-        let features = self.features.clone().map_or_else(own, Ok)?;
+        let features = self.features_of(data)?;
         let kernel = settings.kernel_for(features.n_features())?;
         let signals = data.signals().select(Axis(0), &rows);
         let values = features.transform(signals.view())?;
@@ -346,7 +360,7 @@ impl Pipeline {
         let operator = operator.as_ref();
         drop(values);
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
-        let numbers: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
+        let numbers: Vec<u64> = numbers_of(data, &rows);
         let own = NewtonSettings { max_rank: Some(chosen.max_rank), ..settings.newton() };
         let keep = self.checkpoints.as_ref();
         let mut observer = Forward { progress, keep, rows: fingerprint, seen: None };
@@ -467,6 +481,11 @@ struct Task {
     rows: Vec<usize>,
 }
 
+/// The numbers that rows of the data have where it came from.
+fn numbers_of(data: &Dataset, rows: &[usize]) -> Vec<u64> {
+    rows.iter().map(|&row| data.number(row) as u64).collect()
+}
+
 /// What a fit itself knows of where its data came from.
 fn sources_of(constrained: bool, fingerprint: &str) -> DataSources {
     let provenance = Provenance::of_rows(fingerprint.to_owned());
@@ -482,7 +501,7 @@ impl Fit {
     /// The same with the rows of `data` that it learned from, for
     /// [`Pipeline::update`](crate::Pipeline::update).
     pub fn save_with_data(&self, path: impl AsRef<Path>, data: &Dataset) -> Result<(), Error> {
-        let rows = self.rows.iter().map(|&row| row as u64).collect();
+        let rows = numbers_of(data, &self.rows);
         self.write(path.as_ref(), Some(&Kept { data: data.select(&self.rows), rows }))
     }
 

@@ -41,6 +41,7 @@ mod spool;
 mod survey;
 mod table;
 mod thinning;
+mod walk;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ pub use space::Limits;
 pub use spool::{Spooled, standard_input};
 pub use survey::Survey;
 pub use thinning::Thinning;
+pub use walk::{survey, walk_signals};
 pub use write::{
     Beside, DataOut, check_data_ending, check_decisions_ending, check_prices_ending, check_regular,
     check_writable, write_data, write_decisions, write_decisions_beside, write_onward,

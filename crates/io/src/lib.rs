@@ -19,8 +19,9 @@ pub use data::{
     Beside, Contents, Cyclic, DataOut, DataRequest, Decimal, Encoding, Entry, Gaps, Given,
     GroupKind, Groups, Limits, Loaded, Missing, OneHot, Period, RowRanges, SharedMatrix, Spooled,
     Survey, Thinning, check_data_ending, check_decisions_ending, check_prices_ending,
-    check_regular, check_writable, contents, data_endings, load, load_if, standard_input,
-    write_data, write_decisions, write_decisions_beside, write_onward, write_prices, write_whole,
+    check_regular, check_writable, contents, data_endings, load, load_if, standard_input, survey,
+    walk_signals, write_data, write_decisions, write_decisions_beside, write_onward, write_prices,
+    write_whole,
 };
 pub use error::DataError;
 pub use kept::Kept;

@@ -2,8 +2,10 @@
 //! held.
 
 use crate::files::{self, Folder, decisions, flat_hdf5, npy_of, npy_tensor, npz, signals};
-use argwhy_io::{Budget, DataError, DataRequest, RowRanges, Survey, load, load_if};
-use ndarray::{Array2, Axis};
+use argwhy_io::{
+    Budget, DataError, DataRequest, RowRanges, Survey, load, load_if, survey, walk_signals,
+};
+use ndarray::{Array2, Axis, concatenate};
 
 const MIB: u64 = 1 << 20;
 
@@ -114,6 +116,68 @@ fn rows_are_the_same_in_every_format() {
         assert_eq!(loaded.places.unwrap(), places, "{name}");
         let outside = folder.load(name, &bytes, &rows("0:51")).unwrap_err();
         assert!(outside.to_string().contains("which has 50 rows"), "{name}: {outside}");
+    }
+}
+
+/// All rows go by in pieces, in order, and no more of them are there at once than fit the budget.
+#[test]
+fn signals_can_be_walked_through_in_every_format() {
+    const UNIT: usize = 512;
+    let folder = Folder::new();
+    let n_rows = 300_000;
+    let (s, d) = (signals(n_rows, 4), decisions(n_rows, 1));
+    let arrays = [("signals", npy_of(&s)), ("decisions", npy_of(&d))];
+    let mut csv = "signals_0,signals_1,signals_2,signals_3,decisions\n".to_owned();
+    for (a, b) in s.rows().into_iter().zip(&d) {
+        csv += &format!("{},{},{},{},{b}\n", a[0], a[1], a[2], a[3]);
+    }
+    let request = DataRequest { budget: Budget::within(9 * MIB, 0), ..rows("0:10") };
+    for (name, bytes) in [
+        ("stored.npz", npz(&arrays, false)),
+        ("deflated.npz", npz(&arrays, true)),
+        ("f.csv", csv.into_bytes()),
+        ("whole.hdf5", flat_hdf5(&s, &d, false)),
+    ] {
+        let path = folder.write(name, bytes);
+        assert!(load(&path, &DataRequest { rows: None, ..request.clone() }).is_err());
+        assert_eq!(survey(&path, &request).unwrap().n_rows, n_rows, "{name}");
+        let mut pieces = Vec::new();
+        let take = |rows: ndarray::ArrayView2<'_, f64>| pieces.push(rows.to_owned());
+        assert!(walk_signals(&path, &request, UNIT, take).unwrap(), "{name}");
+        let (last, whole) = pieces.split_last().unwrap();
+        assert!(!whole.is_empty() && last.nrows() > 0, "{name}");
+        assert!(whole.iter().all(|piece| piece.nrows().is_multiple_of(UNIT)), "{name}");
+        let views: Vec<_> = pieces.iter().map(|piece| piece.view()).collect();
+        assert_eq!(concatenate(Axis(0), &views).unwrap(), s, "{name}");
+    }
+}
+
+#[test]
+fn a_walk_ends_where_a_value_is_missing() {
+    let folder = Folder::new();
+    let mut s = signals(9, 2);
+    s[[7, 0]] = f64::NAN;
+    let arrays = [("signals", npy_of(&s)), ("decisions", npy_of(&decisions(9, 1)))];
+    let turned = {
+        // Columns one after the other, as `numpy.asfortranarray` stores them.
+        let mut bytes = npy_of(&signals(9, 2).t().to_owned());
+        let header = bytes.windows(4).position(|w| w == b"alse").unwrap();
+        bytes[header - 1..header + 4].copy_from_slice(b"True ");
+        let shape = bytes.windows(6).position(|w| w == b"(2, 9)").unwrap();
+        bytes[shape..shape + 6].copy_from_slice(b"(9, 2)");
+        [("signals", bytes), ("decisions", npy_of(&decisions(9, 1)))]
+    };
+    let csv = "signals,decisions\n1,2\n,3\n";
+    for (name, bytes, whole) in [
+        ("f.npz", npz(&arrays, true), false),
+        ("f.csv", csv.into(), false),
+        ("turned.npz", npz(&turned, false), true),
+    ] {
+        let path = folder.write(name, bytes);
+        let walked = walk_signals(&path, &DataRequest::default(), 1, |rows| {
+            assert_eq!(rows, signals(9, 2), "{name}");
+        });
+        assert_eq!(walked.unwrap(), whole, "{name}");
     }
 }
 

@@ -43,14 +43,15 @@ impl Pipeline {
         let problem = problem.with_regularization(model.record.regularization)?;
         let signals = data.signals().select(Axis(0), &rows);
         let features = model.features.transform(signals.view())?;
-        let Some(coefficients) = coefficients(support, &rows) else { return Ok(None) };
+        let numbers: Vec<usize> = rows.iter().map(|&row| data.number(row)).collect();
+        let Some(coefficients) = coefficients(support, &numbers) else { return Ok(None) };
         let expected = self.with_threads(|| {
             let features = features.view();
             Ok(leave_one_out(&problem, &support.kernel, features, coefficients.view())?)
         })?;
         let decided = data.decisions().select(Axis(0), &rows);
         let told = |expected: Array2<f64>| {
-            Misfits::new(KeptOut::LeaveOneOut, &rows, decided.view(), expected.t())
+            Misfits::new(KeptOut::LeaveOneOut, &numbers, decided.view(), expected.t())
         };
         Ok(expected.map(told))
     }

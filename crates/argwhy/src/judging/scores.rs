@@ -196,8 +196,8 @@ impl Tally {
     }
 
     /// Where the rows last begun with stand in the data.
-    pub fn name(&mut self, rows: &[usize]) {
-        self.rows.extend_from_slice(rows);
+    pub fn name(&mut self, rows: impl Iterator<Item = usize>) {
+        self.rows.extend(rows);
     }
 
     /// The rows that fit worst; none unless all were named.

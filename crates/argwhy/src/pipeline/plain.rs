@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::machine::peak_memory_bytes;
 use crate::notes;
 use crate::plan::Plan;
-use argwhy_core::features::{Design, FeatureMap};
+use argwhy_core::features::Design;
 use argwhy_core::model::Parts;
 use argwhy_core::solver::primal;
 use argwhy_core::{Dataset, Model, familiarity};
@@ -32,8 +32,7 @@ impl Pipeline {
         let Task { problem, set, constrained, sizes, outside, rows } = task;
         let plan = Plan::primal(settings, sizes)?;
         check_machine(&plan)?;
-        let features =
-            FeatureMap::fit_weighted(settings.feature_settings(), data.signals(), data.weights())?;
+        let features = self.features_of(data)?;
         let kernel = settings.kernel_for(features.n_features())?;
         notes::tell(settings, constrained, &outside, progress);
         let notes = [notes::constant_note(data, &rows), notes::faint_note(settings, data, &rows)];

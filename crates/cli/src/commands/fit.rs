@@ -7,8 +7,8 @@ mod tune;
 
 use super::names::{self, check_columns};
 use super::targets::check_targets;
-use super::{listed, print_json, resolve};
-use crate::args::{FitArgs, OutputOptions};
+use super::{listed, print_json};
+use crate::args::{FitArgs, OutputOptions, SourceOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
@@ -19,9 +19,9 @@ use crate::{End, interrupt, pages, provenance};
 use argwhy::core::dataset::Names;
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
-use argwhy::io::{DataRequest, Groups, write_whole};
+use argwhy::io::{DataRequest, Groups, Loaded, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, Verdict};
+use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, ToFit, Verdict};
 use going_on::Way;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -100,39 +100,39 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let backend = ray::backend(&args, (settings, source), outputs)?;
-    let pipeline = ray::pipeline(settings, backend.as_ref())?;
+    let cluster = ray::cluster(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, cluster.as_ref())?;
     let training_rows = config::training_rows(source);
-    let loaded = pipeline.load(&args.data, &request, training_rows)?;
+    let to_fit = if outputs.tune {
+        // What is tuned may have other features.
+        pipeline.load_all_to_fit(&args.data, &request, training_rows)?
+    } else {
+        pipeline.load_to_fit(&args.data, &request, training_rows)?
+    };
+    let numbers = to_fit.numbers();
+    let ToFit { mut loaded, rows, features } = to_fit;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
-    let pipeline = limited.transpose()?.unwrap_or(pipeline);
+    let limited = limits.is_some().then(|| ray::pipeline(settings, cluster.as_ref()));
+    let mut pipeline = limited.transpose()?.unwrap_or(pipeline);
+    if let Some(features) = features {
+        pipeline = pipeline.with_features(features);
+    }
     let told = [limits, names::prepared(&loaded, &request)];
     let sources = DataSources {
         provenance: provenance::of(&args.data),
         ..names::with_preparation(options.sources(), &loaded)
     };
-    let judging = judging(&options, loaded.groups)?;
-    let rows = resolve(training_rows, loaded.signals.nrows())?;
-    let decisions = loaded.decisions.unwrap_or_default();
-    let units = names::units(source.units.as_deref().unwrap_or_default())?;
-    let names = Names { units, ..loaded.names };
-    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
-    if let Some(constraints) = loaded.constraints {
-        let named = data.names().clone();
-        let with = data.with_constraints(constraints);
-        data = with.map_err(|error| argwhy::Error::from(error).named(&named))?;
-    }
-    if let Some(weights) = loaded.weights {
-        data = data.with_weights(weights)?;
-    }
+    let judging = judging(&options, loaded.groups.take())?;
+    let unread = std::mem::take(&mut loaded.unread);
+    let data = dataset(loaded, numbers, source)?;
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
-    if !loaded.unread.is_empty() {
-        follow.note(&format!(
-            "the data has {}, not used without --constraints",
-            listed(&loaded.unread)
-        ));
+    if let Some(cluster) = &cluster {
+        follow.tells(cluster.words());
+    }
+    if !unread.is_empty() {
+        let unread = listed(&unread);
+        follow.note(&format!("the data has {unread}, not used without --constraints"));
     }
     let notes = notes.iter().chain(told.iter().flatten());
     notes.chain(&way.note()).for_each(|note| follow.note(note));
@@ -146,7 +146,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        ray::pipeline(&chosen, backend.as_ref())?
+        ray::pipeline(&chosen, cluster.as_ref())?
     } else {
         pipeline
     };
@@ -183,6 +183,30 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// What was read, put together.
+fn dataset(
+    loaded: Loaded,
+    numbers: Option<Vec<usize>>,
+    source: &SourceOptions,
+) -> Result<Dataset, CliError> {
+    let decisions = loaded.decisions.unwrap_or_default();
+    let units = names::units(source.units.as_deref().unwrap_or_default())?;
+    let names = Names { units, ..loaded.names };
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
+    if let Some(numbers) = numbers {
+        data = data.with_numbers(numbers)?;
+    }
+    if let Some(constraints) = loaded.constraints {
+        let named = data.names().clone();
+        let with = data.with_constraints(constraints);
+        data = with.map_err(|error| argwhy::Error::from(error).named(&named))?;
+    }
+    if let Some(weights) = loaded.weights {
+        data = data.with_weights(weights)?;
+    }
+    Ok(data)
 }
 
 /// Refuses files that cannot be written, now and not after hours of work.

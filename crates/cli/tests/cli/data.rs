@@ -1,6 +1,7 @@
 //! Data as it comes: formats, gaps, categories, rows left out, limits found, descriptions.
 
-use crate::common::{Folder, io_data, noise, says, written};
+use crate::common::{Folder, io_data, noise, says, timeless, written};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Days, hours and loads, and what an expert decided between 0 and 10.
@@ -209,4 +210,46 @@ fn a_table_without_numbers_is_told_with_what_it_has() {
     says(&said, &["no column of numbers", "`price`: text", "--decimal ,"]);
     let told = folder.run(["describe", "days.csv", "--decimal", ","]).exits(0).stdout;
     says(&told, &["price", "numbers", "all columns of numbers are described"]);
+}
+
+/// Statistics of features come from all rows of a large file, of which only those of the fit are
+/// kept: the model is that of all rows at once.
+#[test]
+fn rows_outside_of_the_fit_take_no_memory() {
+    const ROWS: usize = 250_000;
+    const ARRAYS: u64 = 8 * 18 * ROWS as u64;
+    let folder = Folder::new();
+    let names: Vec<String> = (0..16).map(|j| format!("signals_{j}")).collect();
+    let mut text = names.join(",") + ",decisions_0,decisions_1\n";
+    for i in 0..ROWS {
+        for j in 0..17 {
+            write!(text, "{},", (i * (3 * j + 1) + i / 7) % 97).unwrap();
+        }
+        text.push_str(["1\n", "0\n", "-1\n"][i % 3]);
+    }
+    folder.write("big.csv", &text);
+    let cut = text.match_indices('\n').nth(80).unwrap().0;
+    folder.write("few.csv", &text[..=cut]);
+    drop(text);
+    let fit = |data: &str, more: &[&str]| -> u64 {
+        let words = ["fit", data, "-o", "m.argwhy", "--bounds=-1,200", "-q", "--json"];
+        let ran = folder.run(words.iter().chain(more)).exits(0);
+        ran.json()["peak_memory_bytes"].as_u64().unwrap_or(0)
+    };
+    let alone = fit("few.csv", &[]);
+    let rows = ["--rows", "1000:1080", "--keep-data"];
+    // Rows that lack a value are looked for among all rows, which are loaded for that.
+    let whole = fit("big.csv", &[&rows[..], &["--missing", "drop"]].concat());
+    let expected = timeless(&folder.path("m.argwhy"), &Value::Null);
+    assert!(whole == 0 || whole > alone + ARRAYS * 3 / 4, "{whole} beside {alone}");
+    for name in ["big.csv", "big.npz", "big.parquet", "big.hdf5"] {
+        if name != "big.csv" {
+            folder.run(["convert", "big.csv", name, "-q"]).exits(0);
+        }
+        let peak = fit(name, &rows);
+        assert!(peak <= alone + ARRAYS / 2, "{name}: {peak} beside {alone}");
+        assert_eq!(timeless(&folder.path("m.argwhy"), &Value::Null), expected, "{name}");
+    }
+    let model = argwhy::load_model(&folder.path("m.argwhy")).unwrap();
+    assert_eq!(model.kept.unwrap().rows, (1000..1080).collect::<Vec<u64>>());
 }

@@ -23,6 +23,8 @@ pub struct Dataset {
     constraints: Option<Constraints>,
     weights: Option<Vec<f64>>,
     names: Names,
+    /// What number each row has where it came from; counted from zero where there is none.
+    numbers: Option<Vec<usize>>,
 }
 
 impl Dataset {
@@ -42,7 +44,7 @@ impl Dataset {
         check_finite("signals", signals.view())?;
         check_finite("decisions", decisions.view())?;
         let names = Names::default();
-        Ok(Self { signals, decisions, constraints: None, weights: None, names })
+        Ok(Self { signals, decisions, constraints: None, weights: None, names, numbers: None })
     }
 
     /// The same with constraints, for all samples or one set a sample.
@@ -79,6 +81,26 @@ impl Dataset {
         names.check(self.signals.ncols(), self.decisions.ncols())?;
         self.names = names;
         Ok(self)
+    }
+
+    /// The same with the numbers that its rows have where they came from, of which these may be
+    /// some: messages and models speak of rows by them.
+    pub fn with_numbers(mut self, numbers: Vec<usize>) -> Result<Self, Error> {
+        if numbers.len() != self.n_samples() {
+            return Err(Error::RowCount {
+                left: "row numbers",
+                left_rows: numbers.len(),
+                right: "signals",
+                right_rows: self.n_samples(),
+            });
+        }
+        self.numbers = Some(numbers);
+        Ok(self)
+    }
+
+    /// The number that a row has where it came from.
+    pub fn number(&self, row: usize) -> usize {
+        self.numbers.as_ref().map_or(row, |numbers| numbers[row])
     }
 
     /// What signals, decisions and limits are called.
@@ -120,11 +142,12 @@ impl Dataset {
             constraints: self.constraints.as_ref().map(|given| given.select(rows)),
             weights: self.weights.as_ref().map(|w| rows.iter().map(|&row| w[row]).collect()),
             names: self.names.clone(),
+            numbers: self.numbers.as_ref().map(|own| rows.iter().map(|&row| own[row]).collect()),
         }
     }
 
-    /// These rows with those of `other` behind them, under the names of these. A side without
-    /// weights has one each.
+    /// These rows with those of `other` behind them, under the names of these, counted from zero. A
+    /// side without weights has one each.
     pub fn joined(&self, other: &Self) -> Result<Self, Error> {
         let columns = |what, owner, a: &Array2<f64>, b: &Array2<f64>| {
             let rows = [a.view(), b.view()];
@@ -150,6 +173,7 @@ impl Dataset {
             constraints: (!constraints.is_empty()).then_some(constraints),
             weights,
             names: self.names.clone(),
+            numbers: None,
         })
     }
 

@@ -12,7 +12,7 @@ pub use design::Design;
 
 use crate::dataset::check_finite;
 use crate::error::Error;
-use moments::{ROWS, moments, spread};
+use moments::{Means, ROWS, moments, spread, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -146,9 +146,53 @@ impl FeatureMap {
         signals: ArrayView2<'_, f64>,
         weights: Option<&[f64]>,
     ) -> Result<Self, Error> {
-        check_clip(settings.clip)?;
         check_finite("signals", signals)?;
-        let signal_dim = signals.ncols();
+        // Near the mean is near enough to start from: from some rows spread over all of them.
+        Self::fit_about(settings, spread(signals), |about| {
+            Ok((moments(settings.expansion, signals, weights, about), largest(signals)))
+        })
+    }
+
+    /// As [`fit`](Self::fit), of `n_rows` that are never there at once, bit for bit the same:
+    /// `some` are one row of every [`stride`](Self::stride), and `walk` hands all rows to what it
+    /// is given, in order and in pieces of multiples of [`UNIT`](Self::UNIT) rows, the last one
+    /// aside. Every value is finite. Rows are walked through once; more often where `some` say
+    /// nothing about the rest.
+    pub fn fit_walking<E: From<Error>>(
+        settings: FeatureSettings,
+        n_rows: usize,
+        some: ArrayView2<'_, f64>,
+        mut walk: impl FnMut(&mut dyn FnMut(ArrayView2<'_, f64>)) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let signal_dim = some.ncols();
+        Self::fit_about(settings, some, |about| {
+            let mut means = Means::new(settings.expansion, signal_dim, n_rows as f64, about);
+            let mut most: f64 = 0.0;
+            walk(&mut |rows| {
+                means.add(rows, None);
+                most = most.max(largest(rows));
+            })?;
+            Ok((means.finish(), most))
+        })
+    }
+
+    /// Of how many rows [`fit_walking`](Self::fit_walking) wants to see one beforehand.
+    pub fn stride(n_rows: usize) -> usize {
+        stride(n_rows)
+    }
+
+    /// Pieces of rows have multiples of this.
+    pub const UNIT: usize = ROWS;
+
+    /// Statistics from means about a point near theirs, which `some` rows say. `moments_about` knows
+    /// them of all rows, and the largest signal.
+    fn fit_about<E: From<Error>>(
+        settings: FeatureSettings,
+        some: ArrayView2<'_, f64>,
+        mut moments_about: impl FnMut(&[f64]) -> Result<((Vec<f64>, Vec<f64>), f64), E>,
+    ) -> Result<Self, E> {
+        check_clip(settings.clip)?;
+        let signal_dim = some.ncols();
         let n_features = settings.expansion.n_features(signal_dim);
         let mut map = Self {
             settings,
@@ -159,13 +203,11 @@ impl FeatureMap {
         if settings.normalization == Normalization::None {
             return Ok(map);
         }
-        // Near the mean is near enough to start from: from some rows spread over all of them.
-        let (mut mean, _) =
-            moments(settings.expansion, spread(signals), None, &vec![0.0; n_features]);
-        let mut variance = Vec::new();
+        let (mut mean, _) = moments(settings.expansion, some, None, &vec![0.0; n_features]);
+        let (mut variance, mut largest) = (Vec::new(), 0.0);
         for _ in 0..PASSES {
-            let (correction, second) = moments(settings.expansion, signals, weights, &mean);
-            variance = second;
+            let ((correction, second), most) = moments_about(&mean)?;
+            (variance, largest) = (second, most);
             let mut far = false;
             for ((m, v), c) in mean.iter_mut().zip(&mut variance).zip(&correction) {
                 // What is left of the mean square is the variance; where that is little, digits are
@@ -178,12 +220,10 @@ impl FeatureMap {
                 break;
             }
         }
-        for (k, (v, m)) in variance.iter().zip(&mean).enumerate() {
-            if !(v.is_finite() && m.is_finite()) {
-                let largest = signals.iter().fold(0.0, |m: f64, s| m.max(s.abs()));
-                let products = settings.expansion == Expansion::Poly2;
-                return Err(Error::SignalRange { feature: k, largest, products });
-            }
+        let mut both = variance.iter().zip(&mean);
+        if let Some(feature) = both.position(|(v, m)| !(v.is_finite() && m.is_finite())) {
+            let products = settings.expansion == Expansion::Poly2;
+            return Err(Error::SignalRange { feature, largest, products }.into());
         }
         map.mean = mean;
         map.inverse_scale =
@@ -291,6 +331,10 @@ impl FeatureMap {
         }
         Ok(())
     }
+}
+
+fn largest(signals: ArrayView2<'_, f64>) -> f64 {
+    signals.iter().fold(0.0, |m: f64, s| m.max(s.abs()))
 }
 
 /// Clipping to ±clip needs a positive finite number.

@@ -11,8 +11,13 @@ pub(super) const ROWS: usize = 512;
 
 /// Some rows, evenly spread.
 pub(super) fn spread(signals: ArrayView2<'_, f64>) -> ArrayView2<'_, f64> {
-    let step = signals.nrows().div_ceil(ROWS).max(1);
+    let step = stride(signals.nrows());
     signals.slice_move(s![..;step, ..])
+}
+
+/// Of how many rows those have one.
+pub(super) fn stride(n_rows: usize) -> usize {
+    n_rows.div_ceil(ROWS).max(1)
 }
 
 /// What the number of rows a task sums is filled up to: a multiple of every instruction set's
@@ -69,42 +74,71 @@ pub(super) fn moments(
     weights: Option<&[f64]>,
     about: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
-    let (n_rows, signal_dim) = signals.dim();
-    let factors = expansion.factors(signal_dim);
-    let partial: Vec<Vec<(f64, f64)>> = (0..n_rows.div_ceil(ROWS))
-        .into_par_iter()
-        .map(|task| {
-            let rows = signals.slice(s![task * ROWS..((task + 1) * ROWS).min(n_rows), ..]);
-            let len = rows.nrows().next_multiple_of(LANES);
-            // Ones, then the signals. What fills up has no weight.
-            let mut columns = vec![0.0; (1 + signal_dim) * len];
-            columns[..len].fill(1.0);
-            for (column, signal) in columns[len..].chunks_mut(len).zip(rows.columns()) {
-                column.iter_mut().zip(signal).for_each(|(to, s)| *to = *s);
+    let n = weights.map_or(signals.nrows() as f64, |weights| weights.iter().sum());
+    let mut means = Means::new(expansion, signals.ncols(), n, about);
+    means.add(signals, weights);
+    means.finish()
+}
+
+/// The same of rows that come in pieces: the bits are those of all rows at once where every piece
+/// but the last has a multiple of [`ROWS`].
+pub(super) struct Means<'a> {
+    factors: Vec<(usize, usize)>,
+    /// What all rows weigh.
+    n: f64,
+    about: &'a [f64],
+    both: Vec<(f64, f64)>,
+}
+
+impl<'a> Means<'a> {
+    pub fn new(expansion: Expansion, signal_dim: usize, n: f64, about: &'a [f64]) -> Self {
+        let factors = expansion.factors(signal_dim);
+        let both = vec![(0.0, 0.0); factors.len()];
+        Self { factors, n, about, both }
+    }
+
+    /// Adds rows that follow those added before.
+    pub fn add(&mut self, signals: ArrayView2<'_, f64>, weights: Option<&[f64]>) {
+        let n_rows = signals.nrows();
+        let partial: Vec<Vec<(f64, f64)>> = (0..n_rows.div_ceil(ROWS))
+            .into_par_iter()
+            .map(|task| {
+                let rows = task * ROWS..((task + 1) * ROWS).min(n_rows);
+                let weights = weights.map(|weights| &weights[rows.clone()]);
+                self.sums(signals.slice(s![rows, ..]), weights)
+            })
+            .collect();
+        for part in partial {
+            for ((first, second), (own, squares)) in self.both.iter_mut().zip(part) {
+                *first += own / self.n;
+                *second += squares / self.n;
             }
-            let mut own = vec![0.0; len];
-            match weights {
-                Some(weights) => {
-                    own[..rows.nrows()].copy_from_slice(&weights[task * ROWS..][..rows.nrows()]);
-                }
-                None => own[..rows.nrows()].fill(1.0),
-            }
-            let mut out = vec![(0.0, 0.0); factors.len()];
-            let sums =
-                Sums { factors: &factors, columns: &columns, weights: &own, about, out: &mut out };
-            // SAFETY: the instruction set was detected on this machine, and the task has no
-            // contract of its own.
-            unsafe { Isa::detect().run(sums) }
-            out
-        })
-        .collect();
-    let n = weights.map_or(n_rows as f64, |weights| weights.iter().sum());
-    let mut means = vec![(0.0, 0.0); factors.len()];
-    for part in partial {
-        for ((first, second), (own, squares)) in means.iter_mut().zip(part) {
-            *first += own / n;
-            *second += squares / n;
         }
     }
-    means.into_iter().unzip()
+
+    fn sums(&self, rows: ArrayView2<'_, f64>, weights: Option<&[f64]>) -> Vec<(f64, f64)> {
+        let len = rows.nrows().next_multiple_of(LANES);
+        // Ones, then the signals. What fills up has no weight.
+        let mut columns = vec![0.0; (1 + rows.ncols()) * len];
+        columns[..len].fill(1.0);
+        for (column, signal) in columns[len..].chunks_mut(len).zip(rows.columns()) {
+            column.iter_mut().zip(signal).for_each(|(to, s)| *to = *s);
+        }
+        let mut own = vec![0.0; len];
+        match weights {
+            Some(weights) => own[..rows.nrows()].copy_from_slice(weights),
+            None => own[..rows.nrows()].fill(1.0),
+        }
+        let mut out = vec![(0.0, 0.0); self.factors.len()];
+        let (factors, about) = (&self.factors, self.about);
+        let sums = Sums { factors, columns: &columns, weights: &own, about, out: &mut out };
+        // SAFETY: the instruction set was detected on this machine, and the task has no contract of
+        // its own.
+        unsafe { Isa::detect().run(sums) }
+        out
+    }
+
+    pub fn finish(self) -> (Vec<f64>, Vec<f64>) {
+        self.both.into_iter().unzip()
+    }
 }

@@ -95,3 +95,34 @@ fn clips_and_refuses_bad_input() {
     assert!(FeatureMap::fit(FeatureSettings { clip: 0.0, ..settings }, signals.view()).is_err());
     assert!(FeatureMap::fit(settings, array![[1e300]].view()).is_err());
 }
+
+#[test]
+fn statistics_of_rows_that_come_in_pieces_are_the_same_bits() {
+    let n = 5 * ROWS + 77;
+    for base in [0.0, 1e7] {
+        let signals = Array2::from_shape_fn((n, 3), |(i, j)| {
+            if i % 6 == 0 { 0.1 } else { base + ((i * (j + 1)) as f64 * 0.7).sin() }
+        });
+        for expansion in [Expansion::Raw, Expansion::Poly2] {
+            let settings = FeatureSettings { expansion, ..FeatureSettings::default() };
+            let some = signals.slice(s![..;FeatureMap::stride(n), ..]);
+            let map = FeatureMap::fit_walking(settings, n, some, |take| {
+                for first in (0..n).step_by(2 * FeatureMap::UNIT) {
+                    take(signals.slice(s![first..n.min(first + 2 * FeatureMap::UNIT), ..]));
+                }
+                Ok::<(), Error>(())
+            });
+            assert_eq!(map.unwrap(), FeatureMap::fit(settings, signals.view()).unwrap());
+        }
+    }
+    let huge = array![[1e300], [-3e300]];
+    let walk = |take: &mut dyn FnMut(ArrayView2<'_, f64>)| {
+        take(huge.view());
+        Ok(())
+    };
+    let settings = FeatureSettings::default();
+    assert_eq!(
+        FeatureMap::fit_walking(settings, 2, huge.view(), walk),
+        FeatureMap::fit(settings, huge.view())
+    );
+}

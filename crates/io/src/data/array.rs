@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::space::Limits;
 use super::survey::Survey;
 use super::thinning::Selection;
+use super::walk::Take;
 use crate::error::DataError;
 
 /// An array with the file and key it came from.
@@ -25,8 +26,13 @@ pub(super) struct Found {
 
 impl Found {
     /// Every value is finite, or missing where there may be `gaps`. `place` tells where a row stood
-    /// in the file.
-    pub fn check(&self, gaps: bool, place: impl Fn(usize) -> usize) -> Result<(), DataError> {
+    /// in the file, `names` what columns are called, where they have names.
+    pub fn check(
+        &self,
+        gaps: bool,
+        names: &[String],
+        place: impl Fn(usize) -> usize,
+    ) -> Result<(), DataError> {
         check_size(&self.path, &self.key, self.values.dim())?;
         let mut bad = self
             .values
@@ -38,6 +44,7 @@ impl Found {
             key: self.key.clone(),
             row: place(row),
             column,
+            name: names.get(column).cloned(),
             value,
             count: 1 + bad.count(),
         })
@@ -95,6 +102,12 @@ pub(super) enum RowsOf {
 pub(super) trait Stored {
     /// The kept rows, row after row, as f64.
     fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError>;
+
+    /// Hands all rows to `take`, so many at a time, from beginning to end: whether it took them
+    /// all. None where the array does not lie row after row.
+    fn walk(&self, _piece_rows: usize, _take: &mut Take<'_>) -> Result<Option<bool>, DataError> {
+        Ok(None)
+    }
 }
 
 /// An array whose shape is known and checked, and whose values are still in the file.

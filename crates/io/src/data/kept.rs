@@ -31,6 +31,11 @@ impl Kept {
         Ok(Self { n_rows, ranges: Some(ranges) })
     }
 
+    /// Rows that follow each other.
+    pub fn range(n_rows: usize, rows: Range<usize>) -> Self {
+        Self { n_rows, ranges: Some(vec![(rows, 0)]) }
+    }
+
     /// The rows at these places, in this order, each at most once.
     pub fn at(n_rows: usize, places: &[usize]) -> Self {
         let mut ranges: Vec<(Range<usize>, usize)> = Vec::new();

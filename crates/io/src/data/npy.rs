@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use ndarray::ArrayView2;
+
 use super::DataRequest;
 use super::array::{Listing, Opened, Stored};
 use super::dtype::Dtype;
@@ -15,6 +17,7 @@ use super::groups::Belonging;
 use super::kept::Kept;
 use super::origin::Origin;
 use super::sink::Sink;
+use super::walk::Take;
 use crate::budget::Meter;
 use crate::error::{DataError, shaped, shortened};
 pub(super) use header::Header;
@@ -108,13 +111,27 @@ struct NpyFile {
     meter: Meter,
 }
 
-impl Stored for NpyFile {
-    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
-        let origin = Origin { path: &self.path, format: "npy", meter: &self.meter };
+impl NpyFile {
+    /// The file behind its header.
+    fn open(&self) -> Result<File, DataError> {
         let mut file = File::open(&self.path).map_err(|error| unreadable(&self.path, error))?;
         file.seek(SeekFrom::Start(self.layout.header.length))
             .map_err(|error| unreadable(&self.path, error))?;
-        self.layout.read(file, kept, &origin)
+        Ok(file)
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin { path: &self.path, format: "npy", meter: &self.meter }
+    }
+}
+
+impl Stored for NpyFile {
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+        self.layout.read(self.open()?, kept, &self.origin())
+    }
+
+    fn walk(&self, piece_rows: usize, take: &mut Take<'_>) -> Result<Option<bool>, DataError> {
+        self.layout.walk(self.open()?, piece_rows, take, &self.origin())
     }
 }
 
@@ -182,12 +199,54 @@ impl Layout {
         origin: &Origin<'_>,
     ) -> Result<Vec<f64>, DataError> {
         let mut sink = Sink::new(&self.key, &self.header.shape, self.columns, kept, origin)?;
-        if self.header.fortran_order && self.rows > 1 && self.columns > 1 {
+        if self.is_turned() {
             self.stream(stream, origin, |at, bytes| self.put_columns(&mut sink, at, bytes))?;
         } else {
             self.stream(stream, origin, |at, bytes| sink.put(at, self.dtype, bytes))?;
         }
         Ok(sink.into_values())
+    }
+
+    /// Whether columns come one after the other instead of rows.
+    fn is_turned(&self) -> bool {
+        self.header.fortran_order && self.rows > 1 && self.columns > 1
+    }
+
+    /// Hands all rows of such a stream to `take`, so many at a time; none where columns come one
+    /// after the other.
+    pub fn walk(
+        &self,
+        stream: impl Read,
+        piece_rows: usize,
+        take: &mut Take<'_>,
+        origin: &Origin<'_>,
+    ) -> Result<Option<bool>, DataError> {
+        if self.is_turned() {
+            return Ok(None);
+        }
+        let columns = self.columns;
+        let most = piece_rows.min(self.rows) * columns;
+        let mut piece = origin.room(&self.key, &self.header.shape, most)?;
+        piece.clear();
+        let mut goes_on = true;
+        let mut hand_on = |piece: &mut Vec<f64>| {
+            let rows = ArrayView2::from_shape((piece.len() / columns, columns), piece);
+            goes_on = goes_on && rows.is_ok_and(&mut *take);
+            piece.clear();
+        };
+        self.stream(stream, origin, |_, bytes| {
+            self.dtype.decode(bytes, |value| {
+                piece.push(value);
+                if piece.len() == most {
+                    hand_on(&mut piece);
+                }
+            });
+        })?;
+        if !piece.is_empty() {
+            hand_on(&mut piece);
+        }
+        origin.meter.release(most as u64 * 8);
+        Ok(Some(goes_on))
     }
 
     /// Columns come one after the other: number k belongs to row k mod n, column k div n.

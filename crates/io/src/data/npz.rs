@@ -17,6 +17,7 @@ use super::kept::Kept;
 use super::keys;
 use super::npy::Layout;
 use super::origin::Origin;
+use super::walk::Take;
 use crate::error::DataError;
 
 type Archive = ZipArchive<BufReader<File>>;
@@ -86,8 +87,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Stored for Entry<'_> {
-    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+impl Entry<'_> {
+    /// What `work` makes of the array's bytes behind its header.
+    fn with_stream<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Read) -> Result<T, DataError>,
+    ) -> Result<T, DataError> {
         let mut archive = self.archive.borrow_mut();
         let mut entry = archive.by_index(self.index).map_err(|error| self.origin.corrupt(error))?;
         let header = self.layout.header.length;
@@ -96,6 +101,16 @@ impl Stored for Entry<'_> {
         if skipped != header {
             return Err(self.origin.corrupt("the data ends early"));
         }
-        self.layout.read(entry, kept, &self.origin)
+        work(&mut entry)
+    }
+}
+
+impl Stored for Entry<'_> {
+    fn read(&self, kept: &Kept) -> Result<Vec<f64>, DataError> {
+        self.with_stream(|stream| self.layout.read(stream, kept, &self.origin))
+    }
+
+    fn walk(&self, piece_rows: usize, take: &mut Take<'_>) -> Result<Option<bool>, DataError> {
+        self.with_stream(|stream| self.layout.walk(stream, piece_rows, take, &self.origin))
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::data) trait Columnar {
 
 /// Puts the kept rows into `blocks`, in the order asked for.
 pub(super) fn read(
-    table: Box<dyn Columnar + '_>,
+    table: &dyn Columnar,
     kept: &Kept,
     (blocks, groups): (&mut [&mut Block], Option<&mut Belonging>),
     origin: &Origin<'_>,

@@ -75,6 +75,32 @@ pub(super) fn read(
     }
 }
 
+/// Hands columns like those of `signals` to `hand_on`, so many rows at a time, until it says no.
+pub(super) fn walk(
+    mut records: Box<dyn Records + '_>,
+    piece_rows: usize,
+    signals: &Block,
+    hand_on: &mut dyn FnMut(Block) -> Result<bool, DataError>,
+    origin: &Origin<'_>,
+) -> Result<bool, DataError> {
+    let mut block = signals.afresh();
+    let mut n_rows = 0;
+    while records.next(origin)? {
+        if n_rows == 0 {
+            block.reserve(piece_rows, origin)?;
+        }
+        block.take(&*records, origin)?;
+        n_rows += 1;
+        if n_rows == piece_rows {
+            n_rows = 0;
+            if !hand_on(std::mem::replace(&mut block, signals.afresh()))? {
+                return Ok(false);
+            }
+        }
+    }
+    if n_rows == 0 { Ok(true) } else { hand_on(block) }
+}
+
 /// The rows to keep: known beforehand, or by ranges that need no count of all rows.
 pub(super) enum Chosen<'a> {
     Rows(Option<&'a RowRanges>),
