@@ -16,10 +16,10 @@ use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages, provenance};
-use argwhy::core::dataset::Names;
+use argwhy::core::dataset::{Names, Units};
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
-use argwhy::io::{DataRequest, Groups, write_whole};
+use argwhy::io::{DataRequest, Groups, Loaded, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, ToFit, Verdict};
 use going_on::Way;
@@ -110,7 +110,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         pipeline.load_to_fit(&args.data, &request, training_rows)?
     };
     let numbers = to_fit.numbers();
-    let ToFit { loaded, rows, features } = to_fit;
+    let ToFit { mut loaded, rows, features } = to_fit;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
     let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
@@ -123,28 +123,14 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         provenance: provenance::of(&args.data),
         ..names::with_preparation(options.sources(), &loaded)
     };
-    let judging = judging(&options, loaded.groups)?;
-    let decisions = loaded.decisions.unwrap_or_default();
+    let judging = judging(&options, loaded.groups.take())?;
+    let unread = std::mem::take(&mut loaded.unread);
     let units = names::units(source.units.as_deref().unwrap_or_default())?;
-    let names = Names { units, ..loaded.names };
-    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
-    if let Some(numbers) = numbers {
-        data = data.with_numbers(numbers)?;
-    }
-    if let Some(constraints) = loaded.constraints {
-        let named = data.names().clone();
-        let with = data.with_constraints(constraints);
-        data = with.map_err(|error| argwhy::Error::from(error).named(&named))?;
-    }
-    if let Some(weights) = loaded.weights {
-        data = data.with_weights(weights)?;
-    }
+    let data = dataset(loaded, numbers, units)?;
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
-    if !loaded.unread.is_empty() {
-        follow.note(&format!(
-            "the data has {}, not used without --constraints",
-            listed(&loaded.unread)
-        ));
+    if !unread.is_empty() {
+        let named = listed(&unread);
+        follow.note(&format!("the data has {named}, not used without --constraints"));
     }
     let notes = notes.iter().chain(told.iter().flatten());
     notes.chain(&way.note()).for_each(|note| follow.note(note));
@@ -153,8 +139,9 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);
         interrupt::ended();
         let traced = follow.finish();
-        let end = path::tell(&fitted?, outputs.quiet, outputs.json)?;
-        return traced.map(|()| end);
+        let (results, trouble) = fitted?;
+        let end = path::tell(&results, outputs.quiet, outputs.json)?;
+        return trouble.map_or_else(|| traced.map(|()| end), Err);
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
@@ -195,6 +182,25 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     traced?;
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
+}
+
+/// All that was loaded, by the numbers of its rows where these are some of the file's.
+fn dataset(loaded: Loaded, numbers: Option<Vec<usize>>, units: Units) -> Result<Dataset, CliError> {
+    let names = Names { units, ..loaded.names };
+    let decisions = loaded.decisions.unwrap_or_default();
+    let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
+    if let Some(numbers) = numbers {
+        data = data.with_numbers(numbers)?;
+    }
+    if let Some(constraints) = loaded.constraints {
+        let named = data.names().clone();
+        let with = data.with_constraints(constraints);
+        data = with.map_err(|error| argwhy::Error::from(error).named(&named))?;
+    }
+    if let Some(weights) = loaded.weights {
+        data = data.with_weights(weights)?;
+    }
+    Ok(data)
 }
 
 /// Refuses files that cannot be written, now and not after hours of work.
@@ -243,19 +249,38 @@ pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(
 /// Writes the model, with its rows where these are kept. Where that fails, hours of work are not
 /// lost: the model goes to the folder for temporary files, and the error says so.
 pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
+    match save_somewhere(fit, path, data)? {
+        Saved::There => Ok(()),
+        Saved::Elsewhere { source, path } => {
+            Err(CliError::Elsewhere { source: Box::new(source), path })
+        }
+    }
+}
+
+/// Where a model was written.
+enum Saved {
+    There,
+    /// In the folder for temporary files.
+    Elsewhere {
+        /// Why not where it should be.
+        source: argwhy::Error,
+        path: PathBuf,
+    },
+}
+
+fn save_somewhere(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<Saved, argwhy::Error> {
     let write = |path: &Path| match data {
         Some(data) => fit.save_with_data(path, data),
         None => fit.save(path),
     };
-    write(path).map_err(|source| {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = format!("{stem}-{}.argwhy", std::process::id());
-        let elsewhere = std::env::temp_dir().join(name);
-        match write(&elsewhere) {
-            Ok(()) => CliError::Elsewhere { source: Box::new(source), path: elsewhere },
-            Err(_) => CliError::Argwhy(source),
-        }
-    })
+    let Err(source) = write(path) else { return Ok(Saved::There) };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-{}.argwhy", std::process::id());
+    let elsewhere = std::env::temp_dir().join(name);
+    match write(&elsewhere) {
+        Ok(()) => Ok(Saved::Elsewhere { source, path: elsewhere }),
+        Err(_) => Err(source),
+    }
 }
 
 /// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.
