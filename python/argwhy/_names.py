@@ -39,7 +39,7 @@ def feature_names(X: Any) -> NDArray[Any] | None:
 
 
 def _columns(X: Any) -> Any:
-    """What its columns are called, if anything says so: its schema, pyarrow's ``column_names``, or ``columns``."""
+    """What its columns are called: by its schema, pyarrow's ``column_names`` or ``columns``."""
     own = _arrow.names(X)
     if own is not None:
         return own

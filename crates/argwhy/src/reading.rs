@@ -80,8 +80,8 @@ impl Pipeline {
         Ok(ToFit { loaded, rows, features: None })
     }
 
-    /// Whether rows outside of the fit matter for the statistics of features alone. Others' machines
-    /// read the file themselves, and know its rows by their numbers.
+    /// Whether rows outside of the fit matter for the statistics of features alone. Others'
+    /// machines read the file themselves, and know its rows by their numbers.
     fn can_leave_out(&self, path: &Path, request: &DataRequest) -> bool {
         request.rows.is_none()
             && request.thinning.is_empty()

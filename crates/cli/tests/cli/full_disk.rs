@@ -44,8 +44,8 @@ fn leaves_what_was_there() {
     assert_eq!(folder.text("r.html"), "what was there before");
 }
 
-/// Fits whose folder goes while data comes in; what is said, and what is in the folder for temporary
-/// files.
+/// Fits whose folder goes while data comes in; what is said, and what is in the folder for
+/// temporary files.
 fn without_its_folder(more: &[&str]) -> (Folder, String, Vec<PathBuf>) {
     let folder = Folder::with_data(20);
     for name in ["gone", "spare"] {

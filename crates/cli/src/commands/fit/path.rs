@@ -22,8 +22,8 @@ pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
     path.0.iter().map(|k| output.with_file_name(format!("{stem}-k{k:e}{ending}"))).collect()
 }
 
-/// What was fitted, in order. Each model is saved before the next is begun: elsewhere, and the error
-/// says where, if it cannot be written to where it should be.
+/// What was fitted, in order. Each model is saved before the next is begun: elsewhere, and the
+/// error says where, if it cannot be written to where it should be.
 pub fn run(
     pipeline: &Pipeline,
     (data, rows): (&Dataset, &[Range<usize>]),
