@@ -17,8 +17,8 @@ MAX_NAMED = 5
 
 def feature_names(X: Any) -> NDArray[Any] | None:
     """Names of the columns of a frame, where all of them are text."""
-    columns: Any = _arrow.names(X) if _arrow.offers(X) else getattr(X, "columns", None)
-    if columns is None or isinstance(X, np.ndarray):
+    columns: Any = None if isinstance(X, np.ndarray) else _columns(X)
+    if columns is None:
         return None
     try:
         names: list[Any] = list(columns)
@@ -36,6 +36,15 @@ def feature_names(X: Any) -> NDArray[Any] | None:
             "feature / column names from your input data, or convert them all to a non-string data type."
         )
     return np.asarray(names, dtype=object)
+
+
+def _columns(X: Any) -> Any:
+    """What its columns are called: by its schema, pyarrow's ``column_names`` or ``columns``."""
+    own = _arrow.names(X)
+    if own is not None:
+        return own
+    # Of its class: a frame may have a column that is called so.
+    return getattr(X, "column_names" if hasattr(type(X), "column_names") else "columns", None)
 
 
 def target_names(y: Any) -> NDArray[Any] | None:

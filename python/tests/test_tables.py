@@ -3,6 +3,7 @@
 import datetime
 import json
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -162,3 +163,38 @@ def test_an_estimator_takes_arrow_tables_and_their_names():
         named = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(Named(X), Named(y))
         assert list(named.feature_names_in_) == ["price", "load"]
         assert named.provenance_["rows"] == own.provenance_["rows"]
+
+
+def test_tables_of_pyarrow_duckdb_and_nanoarrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
+    nanoarrow = pytest.importorskip("nanoarrow")
+    rng = np.random.default_rng(3)
+    X = pl.DataFrame(rng.normal(size=(40, 2)), schema=["price", "load"])
+    y = pl.DataFrame({"power": np.clip(X["price"].to_numpy(), -0.5, 0.5)})
+    own = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(X, y)
+    database = duckdb.connect()
+
+    def table(frame: pl.DataFrame) -> Any:
+        return pyarrow.table({name: frame[name].to_numpy() for name in frame.columns})
+
+    def relation(frame: pl.DataFrame) -> Any:
+        name = "_".join(frame.columns)
+        database.register(name, table(frame))
+        return database.sql(f"select * from {name}")
+
+    kinds = {
+        "table": table,
+        "in parts": lambda frame: pyarrow.concat_tables([table(frame[:7]), table(frame[7:])]),
+        "reader": lambda frame: table(frame).to_reader(),
+        "DuckDB": relation,
+        "nanoarrow": lambda frame: nanoarrow.ArrayStream(table(frame)),
+    }
+    for kind, made in kinds.items():
+        theirs = KernelInverseOptimizer(bounds=(-0.5, 0.5)).fit(made(X), made(y))
+        assert np.array_equal(own.predict(X), theirs.predict(made(X))), kind
+        assert list(theirs.feature_names_in_) == ["price", "load"], kind
+        assert theirs.provenance_["rows"] == own.provenance_["rows"], kind
+        # Columns in another order never pass in silence.
+        with pytest.raises(ValueError, match="feature names"):
+            theirs.predict(made(X.select("load", "price")))

@@ -17,6 +17,7 @@ use argwhy_io::{
 };
 use std::ops::Range;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Bytes of signals and decisions up to which all rows are loaded, whichever are fitted: another
 /// walk through the file would take longer than the room is worth.
@@ -50,13 +51,17 @@ impl Pipeline {
         request: &DataRequest,
         rows: Option<&RowRanges>,
     ) -> Result<ToFit, Error> {
+        let stamp = stamp(path);
         if let Some(rows) = rows.filter(|_| self.can_leave_out(path, request))
             && let Some(features) = self.features_in_passing(path, request)
         {
             let request = DataRequest { rows: Some(rows.clone()), ..request.clone() };
             let loaded = self.load(path, &request, None)?;
             let all = 0..loaded.signals.nrows();
-            return Ok(ToFit { loaded, rows: vec![all], features: Some(features) });
+            // Statistics and rows of different contents would be a mixture.
+            if stamp == self::stamp(path) {
+                return Ok(ToFit { loaded, rows: vec![all], features: Some(features) });
+            }
         }
         self.load_all_to_fit(path, request, rows)
     }
@@ -70,15 +75,13 @@ impl Pipeline {
     ) -> Result<ToFit, Error> {
         let loaded = self.load(path, request, rows)?;
         let n_rows = loaded.signals.nrows();
-        let rows = match rows {
-            Some(rows) => rows.resolve(n_rows)?,
-            None => std::iter::once(0..n_rows).collect(),
-        };
+        let every = || Ok(std::iter::once(0..n_rows).collect());
+        let rows = rows.map_or_else(every, |rows| rows.resolve(n_rows))?;
         Ok(ToFit { loaded, rows, features: None })
     }
 
-    /// Whether rows outside of the fit matter for the statistics of features alone. Others' machines
-    /// read the file themselves, and know its rows by their numbers.
+    /// Whether rows outside of the fit matter for the statistics of features alone. Others'
+    /// machines read the file themselves, and know its rows by their numbers.
     fn can_leave_out(&self, path: &Path, request: &DataRequest) -> bool {
         request.rows.is_none()
             && request.thinning.is_empty()
@@ -149,6 +152,21 @@ impl Pipeline {
             }
         })
     }
+}
+
+/// What changes where a file, or one in a folder, is written anew: lengths, and when that was.
+fn stamp(path: &Path) -> Vec<(u64, Option<SystemTime>)> {
+    let mut stamps = Vec::new();
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(path) = folders.pop() {
+        let Ok(about) = path.metadata() else { continue };
+        stamps.push((about.len(), about.modified().ok()));
+        if let Ok(inside) = path.read_dir() {
+            folders.extend(inside.flatten().map(|entry| entry.path()));
+            folders.sort();
+        }
+    }
+    stamps
 }
 
 /// Loads a file to be fitted with `settings` on this machine, as [`Pipeline::load`] does.

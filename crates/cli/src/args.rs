@@ -607,7 +607,7 @@ Examples:
 pub struct ConvertArgs {
     /// Data in any format that `fit` reads
     pub data: PathBuf,
-    /// Where to write it: .csv, .tsv, .npz, .parquet, .hdf5 or .h5
+    /// Where to write it: .csv, .tsv, .npz, .parquet, .feather, .arrow, .ipc, .xlsx, .hdf5 or .h5
     pub output: PathBuf,
     #[command(flatten)]
     pub rows: RowOptions,

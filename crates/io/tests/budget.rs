@@ -6,6 +6,7 @@ use argwhy_io::{
     Budget, DataError, DataRequest, RowRanges, Survey, load, load_if, survey, walk_signals,
 };
 use ndarray::{Array2, Axis, concatenate};
+use std::fmt::Write;
 
 const MIB: u64 = 1 << 20;
 
@@ -129,7 +130,7 @@ fn signals_can_be_walked_through_in_every_format() {
     let arrays = [("signals", npy_of(&s)), ("decisions", npy_of(&d))];
     let mut csv = "signals_0,signals_1,signals_2,signals_3,decisions\n".to_owned();
     for (a, b) in s.rows().into_iter().zip(&d) {
-        csv += &format!("{},{},{},{},{b}\n", a[0], a[1], a[2], a[3]);
+        writeln!(csv, "{},{},{},{},{b}", a[0], a[1], a[2], a[3]).unwrap();
     }
     let request = DataRequest { budget: Budget::within(9 * MIB, 0), ..rows("0:10") };
     for (name, bytes) in [

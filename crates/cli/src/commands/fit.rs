@@ -141,8 +141,9 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
             path::run(&pipeline, (&data, &rows), (&path.0, &models), &sources, &mut follow);
         interrupt::ended();
         let traced = follow.finish();
-        let end = path::tell(&fitted?, outputs.quiet, outputs.json)?;
-        return traced.map(|()| end);
+        let (results, trouble) = fitted?;
+        let end = path::tell(&results, outputs.quiet, outputs.json)?;
+        return trouble.map_or_else(|| traced.map(|()| end), Err);
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
@@ -255,19 +256,38 @@ pub fn print_result(result: FitResult, fit: &Fit, verdict: &Verdict) -> Result<(
 /// Writes the model, with its rows where these are kept. Where that fails, hours of work are not
 /// lost: the model goes to the folder for temporary files, and the error says so.
 pub fn save(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<(), CliError> {
+    match save_somewhere(fit, path, data)? {
+        Saved::There => Ok(()),
+        Saved::Elsewhere { source, path } => {
+            Err(CliError::Elsewhere { source: Box::new(source), path })
+        }
+    }
+}
+
+/// Where a model was written.
+enum Saved {
+    There,
+    /// In the folder for temporary files.
+    Elsewhere {
+        /// Why not where it should be.
+        source: argwhy::Error,
+        path: PathBuf,
+    },
+}
+
+fn save_somewhere(fit: &Fit, path: &Path, data: Option<&Dataset>) -> Result<Saved, argwhy::Error> {
     let write = |path: &Path| match data {
         Some(data) => fit.save_with_data(path, data),
         None => fit.save(path),
     };
-    write(path).map_err(|source| {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = format!("{stem}-{}.argwhy", std::process::id());
-        let elsewhere = std::env::temp_dir().join(name);
-        match write(&elsewhere) {
-            Ok(()) => CliError::Elsewhere { source: Box::new(source), path: elsewhere },
-            Err(_) => CliError::Argwhy(source),
-        }
-    })
+    let Err(source) = write(path) else { return Ok(Saved::There) };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-{}.argwhy", std::process::id());
+    let elsewhere = std::env::temp_dir().join(name);
+    match write(&elsewhere) {
+        Ok(()) => Ok(Saved::Elsewhere { source, path: elsewhere }),
+        Err(_) => Err(source),
+    }
 }
 
 /// What rows kept aside, or left out, say goes into the model: ranges, and rows that do not fit.

@@ -167,7 +167,17 @@ fn data_from_standard_input() {
 fn data_goes_from_format_to_format_and_back() {
     let folder = Folder::with_data(40);
     let mut from = "data.csv".to_owned();
-    for to in ["a.parquet", "b.npz", "c.hdf5", "d.tsv", "e.csv"] {
+    for to in [
+        "a.parquet",
+        "b.npz",
+        "c.hdf5",
+        "d.tsv",
+        "f.feather",
+        "g.xlsx",
+        "h.arrow",
+        "i.ipc",
+        "e.csv",
+    ] {
         folder.run(["convert", &from, to, "-q"]).exits(0);
         from = to.to_owned();
     }
@@ -177,7 +187,7 @@ fn data_goes_from_format_to_format_and_back() {
     let ran = folder.run(["describe", "r.parquet", "--json"]).exits(0);
     assert_eq!(ran.json()["episodes"]["count"], 3);
     assert_eq!(ran.json()["n_rows"], 6);
-    says(&folder.refused(["convert", "data.csv", "x.xlsx"]), &[".parquet"]);
+    says(&folder.refused(["convert", "data.csv", "x.ods"]), &[".parquet", ".xlsx", ".feather"]);
     says(&folder.refused(["convert", "data.csv", "data.csv"]), &["used twice"]);
 }
 

@@ -5,6 +5,7 @@
 
 use crate::common::{Folder, one_message, says};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Runs the command where files may have 512 or 1024 bytes, as the shell counts.
@@ -43,15 +44,16 @@ fn leaves_what_was_there() {
     assert_eq!(folder.text("r.html"), "what was there before");
 }
 
-#[test]
-fn a_folder_that_goes_while_the_fit_runs_does_not_cost_the_model() {
+/// Fits whose folder goes while data comes in; what is said, and what is in the folder for
+/// temporary files.
+fn without_its_folder(more: &[&str]) -> (Folder, String, Vec<PathBuf>) {
     let folder = Folder::with_data(20);
     for name in ["gone", "spare"] {
         std::fs::create_dir(folder.path(name)).unwrap();
     }
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
         .args(["fit", "-", "-o", "gone/m.argwhy", "--bounds=-1,1", "-q", "--holdout=0"])
-        .args(["--kernel=linear", "--features=raw", "--primal"])
+        .args(more)
         .env("TMPDIR", folder.path("spare"))
         .current_dir(folder.path(""))
         .stdin(Stdio::piped())
@@ -67,11 +69,28 @@ fn a_folder_that_goes_while_the_fit_runs_does_not_cost_the_model() {
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(2), "{said}");
-    says(&one_message(&said), &["gone/m.argwhy", "was saved to", "spare"]);
     let kept = std::fs::read_dir(folder.path("spare")).unwrap().map(|e| e.unwrap().path());
-    let kept: Vec<_> = kept.filter(|path| path.extension().is_some()).collect();
+    let kept = kept.filter(|path| path.extension().is_some()).collect();
+    (folder, one_message(&said), kept)
+}
+
+#[test]
+fn a_folder_that_goes_while_the_fit_runs_does_not_cost_the_model() {
+    let plain = ["--kernel=linear", "--features=raw", "--primal"];
+    let (folder, said, kept) = without_its_folder(&plain);
+    says(&said, &["gone/m.argwhy", "was saved to", "spare"]);
     assert_eq!(kept.len(), 1, "{kept:?}");
     folder.run(["inspect", kept[0].to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn a_folder_that_goes_costs_no_model_of_a_path() {
+    let (folder, said, kept) = without_its_folder(&["--rows=0:60", "--path=1e-2,1e-3,1e-4"]);
+    says(&said, &["gone/m-k1e-2.argwhy", "was saved to", "spare"]);
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    for model in kept {
+        folder.run(["inspect", model.to_str().unwrap()]).exits(0);
+    }
 }
 
 /// Not even root can make a file there.

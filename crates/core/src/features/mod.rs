@@ -184,8 +184,8 @@ impl FeatureMap {
     /// Pieces of rows have multiples of this.
     pub const UNIT: usize = ROWS;
 
-    /// Statistics from means about a point near theirs, which `some` rows say. `moments_about` knows
-    /// them of all rows, and the largest signal.
+    /// Statistics from means about a point near theirs, which `some` rows say. `moments_about`
+    /// knows them of all rows, and the largest signal.
     fn fit_about<E: From<Error>>(
         settings: FeatureSettings,
         some: ArrayView2<'_, f64>,

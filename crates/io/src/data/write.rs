@@ -21,13 +21,19 @@ use latch::Latch;
 pub use beside::Beside;
 pub use data::{DataOut, check_data_ending, write_data};
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod beside;
 mod data;
+#[cfg(feature = "arrow")]
+mod flat;
 mod latch;
 #[cfg(target_os = "linux")]
 mod nameless;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "sheets")]
+mod xlsx;
 
 /// Writes decisions (n × decision_dim) as float64, in the format of the path's ending.
 ///

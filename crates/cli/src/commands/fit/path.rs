@@ -1,6 +1,6 @@
 //! `argwhy fit --path`: a model for each of several regularizations.
 
-use super::{FitResult, with_sources};
+use super::{FitResult, Saved, save_somewhere, with_sources};
 use crate::End;
 use crate::commands::print_json;
 use crate::error::CliError;
@@ -22,23 +22,31 @@ pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
     path.0.iter().map(|k| output.with_file_name(format!("{stem}-k{k:e}{ending}"))).collect()
 }
 
-/// What was fitted, in order. Each model is saved before the next is begun.
+/// What was fitted, in order. Each model is saved before the next is begun: elsewhere, and the
+/// error says where, if it cannot be written to where it should be.
 pub fn run(
     pipeline: &Pipeline,
     (data, rows): (&Dataset, &[Range<usize>]),
     (path, models): (&[f64], &[PathBuf]),
     sources: &DataSources,
     follow: &mut Follow,
-) -> Result<Vec<FitResult>, CliError> {
-    let mut results = Vec::new();
+) -> Result<(Vec<FitResult>, Option<CliError>), CliError> {
+    let (mut results, mut trouble) = (Vec::new(), None);
     pipeline.fit_path(data, rows, path, follow, &mut |fit| {
         let model = &models[results.len()];
         let fit = with_sources(fit, sources);
-        fit.save(model)?;
-        results.push(FitResult::new(&fit, model));
+        let at = match save_somewhere(&fit, model, None)? {
+            Saved::There => model.clone(),
+            Saved::Elsewhere { path, source } => {
+                let told = CliError::Elsewhere { source: Box::new(source), path: path.clone() };
+                trouble.get_or_insert(told);
+                path
+            }
+        };
+        results.push(FitResult::new(&fit, &at));
         Ok(())
     })?;
-    Ok(results)
+    Ok((results, trouble))
 }
 
 /// A table for people, and with `json` an object.

@@ -40,6 +40,12 @@ pub fn write_data(path: &Path, data: &DataOut<'_>) -> Result<(), DataError> {
         Some("hdf5" | "h5") => hdf5(data, out),
         #[cfg(feature = "parquet")]
         Some("parquet") => super::parquet::write(&data.columns(), data.signals.nrows(), out),
+        #[cfg(feature = "arrow")]
+        Some("feather" | "arrow" | "ipc") => {
+            super::arrow::write(&data.columns(), data.signals.nrows(), out)
+        }
+        #[cfg(feature = "sheets")]
+        Some("xlsx") => super::xlsx::write(&data.columns(), data.signals.nrows(), out),
         Some("tsv") => text(data, '\t', out),
         _ => text(data, ',', out),
     })
@@ -52,9 +58,11 @@ pub fn check_data_ending(path: &Path) -> Result<(), DataError> {
     match own.as_deref() {
         Some("npz" | "hdf5" | "h5" | "csv" | "tsv") => return Ok(()),
         Some("parquet") if cfg!(feature = "parquet") => return Ok(()),
+        Some("feather" | "arrow" | "ipc") if cfg!(feature = "arrow") => return Ok(()),
+        Some("xlsx") if cfg!(feature = "sheets") => return Ok(()),
         _ => {}
     }
-    let endings = ".csv, .tsv, .npz, .parquet, .hdf5 or .h5";
+    let endings = ".csv, .tsv, .npz, .parquet, .feather, .arrow, .ipc, .xlsx, .hdf5 or .h5";
     Err(DataError::WriteEnding { path: path.to_path_buf(), endings })
 }
 
