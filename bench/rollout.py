@@ -14,10 +14,12 @@ depend on the releases of NumPy and MuJoCo.
 """
 
 import argparse
-import importlib.util
+import importlib
+import importlib.metadata
 import pathlib
 import sys
 import time
+import types
 
 import numpy as np
 
@@ -25,18 +27,20 @@ import numpy as np
 NAMES = {
     "hopper": ("hopper-d4rl-medium-v2", "hopper-sb3-tqc"),
     "walker2d": ("walker2d-d4rl-medium-v2", "walker2d-sb3-tqc"),
+    "halfcheetah": ("halfcheetah-d4rl-medium-v2", "halfcheetah-dope-10"),
 }
 AT_ONCE = 50
 
 
 def load_d4rl():
-    """The package's environments without the package: that file needs Gymnasium alone, unbuilt."""
-    path = pathlib.Path(__file__).resolve().parents[1] / "python" / "argwhy" / "gym" / "d4rl.py"
-    spec = importlib.util.spec_from_file_location("argwhy_d4rl", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # Gymnasium finds the environments by the module's name
-    spec.loader.exec_module(module)
-    return module
+    """The package's environments without the package: those files need Gymnasium alone, unbuilt."""
+    folder = pathlib.Path(__file__).resolve().parents[1] / "python" / "argwhy"
+    # Packages in name only: `argwhy` itself would want its compiled part.
+    for name, path in (("argwhy", folder), ("argwhy.gym", folder / "gym")):
+        package = types.ModuleType(name)
+        package.__path__ = [str(path)]
+        sys.modules[name] = package
+    return importlib.import_module("argwhy.gym.d4rl")
 
 
 class Teacher:
@@ -136,7 +140,8 @@ def main():
     d4rl = load_d4rl()
     arguments.out.mkdir(parents=True, exist_ok=True)
     readme = arguments.out / "README"
-    readme.write_text(f"{' '.join(sys.argv)}; numpy {np.__version__}, gymnasium {d4rl.gymnasium.__version__}, mujoco {d4rl.mujoco.__version__}\n")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "gymnasium", "mujoco"))
+    readme.write_text(f"{' '.join(sys.argv)}; {versions}\n")
     for task in arguments.tasks:
         path = arguments.out / f"{task}-medium-expert.npz"
         halves, notes = [], []

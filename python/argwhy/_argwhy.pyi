@@ -1,5 +1,6 @@
 """The compiled half. Arrays are float64 or float32, aligned, in this machine's byte order."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -24,20 +25,27 @@ def judge(
     holdout: float | None = None,
     model: Model | None = None,
 ) -> tuple[dict[str, Any], Model | None]: ...
-def tune(
-    signals: FloatArray,
-    decisions: FloatArray,
-    given: Parameters,
-    *,
-    weights: FloatArray | None = None,
-    limits: Parameters | None = None,
-    groups: list[int] | None = None,
-    in_time: bool = False,
-    folds: int | None = None,
-    judge: str | None = None,
-    budget: float | None = None,
-    grid: Parameters | None = None,
-) -> dict[str, Any]: ...
+@final
+class Search:
+    def __new__(
+        cls,
+        signals: FloatArray,
+        decisions: FloatArray,
+        given: Parameters,
+        *,
+        weights: FloatArray | None = None,
+        limits: Parameters | None = None,
+        groups: list[int] | None = None,
+        in_time: bool = False,
+        folds: int | None = None,
+        judge: str | None = None,
+        budget: float | None = None,
+        grid: Parameters | None = None,
+    ) -> Search: ...
+    def run(
+        self, crew: Callable[[list[str], Callable[[], bool]], list[tuple[int, str]]] | None = None
+    ) -> dict[str, Any]: ...
+    def attempt(self, attempt: str) -> str: ...
 
 @final
 class Iteration:

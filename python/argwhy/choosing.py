@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from .errors import DataError, not_fitted
 from .estimator import KernelInverseOptimizer
 from .typing import ArrayLike
 
-_NOT_SETTINGS = ("folds", "judge", "budget", "grid")
+_NOT_SETTINGS = ("folds", "judge", "budget", "grid", "backend")
 
 
 def _numbered(groups: ArrayLike) -> list[int] | None:
@@ -92,6 +93,9 @@ class KernelInverseOptimizerCV(Parametrised):
         Seconds that the search may take; 300 if not given. The best so far is used when it ends.
     grid:
         Searches these instead: lists by name, such as ``{"kernel": ["rbf"], "gamma": [0.1, 1]}``.
+    backend:
+        An :class:`argwhy.ray.Cluster`: its workers try settings side by side, and the best are
+        fitted on it. What is found is what one machine finds in as much time as it needs.
 
     Attributes
     ----------
@@ -140,6 +144,7 @@ class KernelInverseOptimizerCV(Parametrised):
         judge: str | None = None,
         budget: float | None = None,
         grid: Mapping[str, Sequence[Any]] | None = None,
+        backend: Any = None,
     ) -> None:
         self.regularization = regularization
         self.features = features
@@ -161,6 +166,7 @@ class KernelInverseOptimizerCV(Parametrised):
         self.judge = judge
         self.budget = budget
         self.grid = grid
+        self.backend = backend
 
     def fit(
         self,
@@ -182,25 +188,26 @@ class KernelInverseOptimizerCV(Parametrised):
             )
         given = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
         decisions, _ = _arrays.targets(y)
-        found = _argwhy.tune(
-            _arrays.matrix(X, "X"),
-            decisions,
-            given,
-            weights=None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight"),
-            limits=as_arrays(constraints),
-            groups=_numbered(groups),
-            in_time=_in_time(order),
-            folds=self.folds,
-            judge=self.judge,
-            budget=self.budget,
-            grid=self.grid,
-        )
+        data: dict[str, Any] = {
+            "signals": _arrays.matrix(X, "X"),
+            "decisions": decisions,
+            "given": given,
+            "weights": None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight"),
+            "limits": as_arrays(constraints),
+            "groups": _numbered(groups),
+            "in_time": _in_time(order),
+            "folds": self.folds,
+            "judge": self.judge,
+            "grid": self.grid,
+        }
+        crew = None if self.backend is None else functools.partial(self.backend.attempts, data)
+        found = _argwhy.Search(**data, budget=self.budget).run(crew)
         best = found["best"]
         self.trials_ = found["trials"]
         self.best_params_ = {name.replace("-", "_"): value for name, value in best["settings"].items()}
         self.best_error_, self.best_r2_, self.best_regret_ = best["error"], best["r2"], best["regret"]
         said = {name: value for name, value in given.items() if value is not None and not _is_auto(name, value)}
-        estimator = KernelInverseOptimizer(**{**said, **self.best_params_})
+        estimator = KernelInverseOptimizer(**{**said, **self.best_params_}, backend=self.backend)
         self.best_estimator_ = estimator.fit(X, y, sample_weight, constraints)
         self.n_features_in_ = estimator.n_features_in_
         return self

@@ -1,16 +1,14 @@
-//! Judging fits on rows kept aside, and choosing settings by it.
+//! Judging fits on rows kept aside.
 
 use crate::error::{exception, guarded, panicked};
 use crate::fit::dataset;
 use crate::model::Model;
-use crate::settings::{json, settings, settings_of, table};
+use crate::settings::{json, settings};
 use argwhy::core::Model as Core;
 use argwhy::core::solver::{Iteration, Observer};
 use argwhy::io::{GroupKind, Groups};
 use argwhy::judging::{Division, HOLDOUT};
-use argwhy::tuning::{
-    BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, scales_asked_for, tune as search,
-};
+use argwhy::tuning::{Trial, Watch};
 use argwhy::{Dataset, Judging, Pipeline, Progress, Verdict};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -66,61 +64,6 @@ pub fn judge<'py>(
     }
 }
 
-/// The best settings and every trial, as `tune --json` prints them.
-#[pyfunction]
-#[pyo3(signature = (
-    signals, decisions, given, *, weights=None, limits=None, groups=None, in_time=false,
-    folds=None, judge=None, budget=None, grid=None
-))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
-pub fn tune<'py>(
-    py: Python<'py>,
-    signals: &Bound<'py, PyAny>,
-    decisions: &Bound<'py, PyAny>,
-    given: &Bound<'py, PyDict>,
-    weights: Option<&Bound<'py, PyAny>>,
-    limits: Option<&Bound<'py, PyDict>>,
-    groups: Option<Vec<u32>>,
-    in_time: bool,
-    folds: Option<usize>,
-    judge: Option<&str>,
-    budget: Option<f64>,
-    grid: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let given = table(given)?;
-    let mut said = given.clone();
-    scales_asked_for(&mut said);
-    let base = settings_of(&said)?;
-    Pipeline::new(base.clone()).map_err(exception)?;
-    let (data, _) = guarded(|| dataset([signals, decisions], weights, limits, None))?;
-    let space = match grid {
-        Some(grid) => Space::grid(&given, &table(grid)?, data.n_samples()),
-        None => Space::usual(&given, data.signals().dim()),
-    };
-    let space = space.map_err(exception)?;
-    let budget = match budget.map(Duration::try_from_secs_f64) {
-        None => BUDGET,
-        Some(Ok(budget)) if !budget.is_zero() => budget,
-        Some(_) => return Err(PyValueError::new_err("budget: expected seconds above zero")),
-    };
-    let tuning = Tuning {
-        division: division(groups, in_time, data.n_samples())?,
-        n_parts: folds.unwrap_or(N_PARTS),
-        judge: judged_by(judge)?,
-        budget: Some(budget),
-        seed: base.seed,
-    };
-    let tuned = apart(py, move |stop| {
-        let rows = counted(&data);
-        search(&data, &rows, &space, &tuning, &[], &mut Stoppable(stop))
-    })?;
-    let out = PyDict::new(py);
-    out.set_item("best", json(py, &tuned.best)?)?;
-    out.set_item("trials", json(py, &tuned.trials)?)?;
-    out.set_item("finished", tuned.finished)?;
-    Ok(out.into_any())
-}
-
 /// Whether the data can be what a model was fitted to.
 fn fits(model: &Core, data: &Dataset) -> bool {
     model.record.n_samples <= data.n_samples()
@@ -128,18 +71,8 @@ fn fits(model: &Core, data: &Dataset) -> bool {
         && model.decision_dim() == data.decisions().ncols()
 }
 
-fn judged_by(judge: Option<&str>) -> PyResult<Judge> {
-    match judge {
-        None => Ok(Judge::default()),
-        Some("error") => Ok(Judge::Error),
-        Some("regret") => Ok(Judge::Regret),
-        Some(other) => Err(PyValueError::new_err(format!(
-            "judge is {other:?}; expected \"error\" or \"regret\""
-        ))),
-    }
-}
-
-fn division(groups: Option<Vec<u32>>, in_time: bool, n_rows: usize) -> PyResult<Division> {
+/// What is kept aside together.
+pub fn division(groups: Option<Vec<u32>>, in_time: bool, n_rows: usize) -> PyResult<Division> {
     if let Some(groups) = &groups
         && groups.len() != n_rows
     {
@@ -153,13 +86,13 @@ fn division(groups: Option<Vec<u32>>, in_time: bool, n_rows: usize) -> PyResult<
 }
 
 /// The rows that count.
-fn counted(data: &Dataset) -> Vec<usize> {
+pub fn counted(data: &Dataset) -> Vec<usize> {
     let counts = |row: &usize| data.weights().is_none_or(|weights| weights[*row] > 0.0);
     (0..data.n_samples()).filter(counts).collect()
 }
 
 /// Runs `work` on a thread of its own, and passes Ctrl-C on to it.
-fn apart<T: Send + 'static>(
+pub fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(Arc<AtomicBool>) -> Result<T, argwhy::Error> + Send + 'static,
 ) -> PyResult<T> {
@@ -186,7 +119,7 @@ fn apart<T: Send + 'static>(
 }
 
 /// Whatever is done stops where this says so.
-struct Stoppable(Arc<AtomicBool>);
+pub struct Stoppable(pub Arc<AtomicBool>);
 
 impl Observer for Stoppable {
     fn on_iteration(&mut self, _: &Iteration) -> ControlFlow<()> {

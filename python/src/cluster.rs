@@ -51,7 +51,7 @@ impl fmt::Debug for PyMachines {
 }
 
 /// What an exception says, without its class where that is the cluster's own.
-fn words(py: Python<'_>, error: &PyErr) -> String {
+pub fn words(py: Python<'_>, error: &PyErr) -> String {
     let text = error.value(py).to_string();
     let name = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
     if name == "ClusterError" || name.is_empty() { text } else { format!("{name}: {text}") }

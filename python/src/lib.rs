@@ -19,6 +19,7 @@ mod model;
 mod pool;
 mod progress;
 mod record;
+mod search;
 mod settings;
 
 use pyo3::prelude::*;
@@ -27,7 +28,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _argwhy {
     #[pymodule_export]
-    use crate::choosing::{judge, tune};
+    use crate::choosing::judge;
     #[pymodule_export]
     use crate::cluster::{Shard, add_part, cluster_layout, multiply_pairs};
     #[pymodule_export]
@@ -44,6 +45,8 @@ mod _argwhy {
     use crate::model::{Model, load_model, model_from_bytes, r2};
     #[pymodule_export]
     use crate::progress::Iteration;
+    #[pymodule_export]
+    use crate::search::Search;
     #[pymodule_export]
     use crate::settings::{defaults, preset, resolved};
     use pyo3::prelude::*;

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import textwrap
 import threading
 import time
 
+import h5py
 import numpy as np
+import polars
 import pytest
 
-from argwhy import KernelInverseOptimizer
+from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV
 from argwhy.errors import BackendError
 from argwhy.ray import Cluster, ClusterError, simulate
 
@@ -209,10 +212,17 @@ def test_workers_read_files_themselves(address, tmp_path):
     lines = [",".join(["a", "b", "c", "d", "u", "v"])]
     lines += [",".join(map(repr, map(float, [*s, *u]))) for s, u in zip(X, y, strict=True)]
     (tmp_path / "d.csv").write_text("\n".join(lines))
+    columns = {name: X[:, at] for at, name in enumerate("abcd")} | {"u": y[:, 0], "v": y[:, 1]}
+    polars.DataFrame(columns).write_parquet(tmp_path / "d.parquet", row_group_size=200)
+    with h5py.File(tmp_path / "d.hdf5", "w") as file:
+        file.create_dataset("observations", data=X, compression="gzip", chunks=(64, 4))
+        file["actions"] = y
     here = KernelInverseOptimizer(**SETTINGS).fit(X[100:], y[100:], rows="0:500")
     files = {
         "d.npz": {"rows": "100:900"},
         "d.csv": {"signals": "a:d", "decisions": "u,v", "rows": slice(100, 900)},
+        "d.parquet": {"signals": "*", "decisions": "u,v", "rows": slice(100, 900)},
+        "d.hdf5": {"rows": "100:900"},
     }
     for name, reading in files.items():
         with Cluster(workers=2, cpus=1, data=tmp_path / name, reading=reading) as cluster:
@@ -237,7 +247,9 @@ def test_a_file_that_cannot_be_read_ends_the_fit_with_worker_and_file(address, t
         assert said.startswith("the ray backend failed: worker "), said
         assert str(path) in said, said
     np.savez(path, signals=X + 1, decisions=y)
-    assert "are not the 400 of the driver" in told(path.read_bytes())
+    other = told(path.read_bytes())
+    assert "are not the 400 of the driver" in other
+    assert str(path) in other
 
 
 def test_a_cluster_outlives_a_fit_that_failed(pair, tmp_path):
@@ -298,16 +310,58 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     answers = {}
     for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
         model = tmp_path / f"{name}.argwhy"
-        done = command("fit", *common, "-o", model, *more)
+        done = command("fit", *common, "-o", model, *more, terminal=name == "there")
         assert done.returncode == 0, done.stderr
         answers[name] = json.loads(done.stdout)
         answers[name]["estimator"] = KernelInverseOptimizer.load(model)
     assert "on ray" in done.stderr
+    assert re.search(r"workers [12]/2  [0-9.e+]+ products/s", done.stderr)
     assert answers["here"]["objective"] == answers["there"]["objective"]
     same(answers["here"]["estimator"], answers["there"]["estimator"])
     (tmp_path / "d.npz").write_bytes(b"no data")
     refused = command("fit", *common, "-o", tmp_path / "m.argwhy", "--ray", address, check=False)
     assert refused.returncode == 2
+
+
+GRID = {"kernel": ["rbf", "matern52", "laplace"], "gamma": [0.1, 0.3, 1.0], "regularization": [1e-3, 1e-5]}
+
+
+def test_a_search_finds_what_one_process_finds_whoever_dies(address):
+    X, y = rows(240)
+    search = KernelInverseOptimizerCV(bounds=(-1, 1), grid=GRID, folds=3)
+    here = search.fit(X, y)
+    with Cluster(workers=2, cpus=1) as cluster:
+        cluster.connect()
+        there = KernelInverseOptimizerCV(bounds=(-1, 1), grid=GRID, folds=3, backend=cluster)
+
+        def kill():
+            while not cluster.pids():
+                time.sleep(0.05)
+            time.sleep(0.3)
+            os.kill(cluster.pids()[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        there.fit(X, y)
+        killer.join()
+        assert sum(cluster.status()["shares"]) > 0
+
+    def timeless(trials):
+        return [{name: value for name, value in trial.items() if name != "seconds"} for trial in trials]
+
+    assert timeless(there.trials_) == timeless(here.trials_)
+    assert there.best_params_ == here.best_params_
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+
+
+def test_a_search_on_a_cluster_ends_with_its_budget(pair):
+    X, y = rows(400)
+    pair.connect()
+    search = KernelInverseOptimizerCV(bounds=(-1, 1), budget=3.0, backend=pair)
+    began = time.monotonic()
+    search.fit(X, y)
+    assert time.monotonic() - began < 60
+    assert len(search.trials_) > 0
 
 
 def test_progress_tells_of_workers_and_actors_have_names(pair, capsys, monkeypatch):

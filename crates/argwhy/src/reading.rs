@@ -75,8 +75,10 @@ impl Pipeline {
     ) -> Result<ToFit, Error> {
         let loaded = self.load(path, request, rows)?;
         let n_rows = loaded.signals.nrows();
-        let every = || Ok(std::iter::once(0..n_rows).collect());
-        let rows = rows.map_or_else(every, |rows| rows.resolve(n_rows))?;
+        let rows = match rows {
+            Some(rows) => rows.resolve(n_rows)?,
+            None => std::iter::once(0..n_rows).collect(),
+        };
         Ok(ToFit { loaded, rows, features: None })
     }
 
@@ -104,7 +106,7 @@ impl Pipeline {
         }
         let every = Some(FeatureMap::stride(sizes.n_rows));
         let thinning = Thinning { every, ..Thinning::default() };
-        let few = DataRequest { thinning, episodes: false, groups: None, ..request.clone() };
+        let few = DataRequest { thinning, ..request.clone() };
         let some = load(path, &few).ok()?.signals;
         let settings = self.settings().feature_settings();
         let features = self.with_threads(|| {

@@ -6,21 +6,23 @@
 //! regularizations in between; then length scales of single signals around the best. What no tuning
 //! would do is tried to the end beside them.
 
+mod attempt;
 mod scales;
 mod space;
 mod trial;
 
+pub use attempt::{Attempt, Crew, Ground};
 pub use scales::asked_for as scales_asked_for;
 pub use space::{Candidate, Space};
 pub use trial::{Judge, Trial};
 
 use crate::error::Error;
-use crate::judging::{Division, LOOSE, MOST_LEARNED, Tally, ranges_of, some_of, without};
-use crate::pipeline::{Fit, Pipeline, Progress};
-use crate::settings::{FitSettings, SolverKind, ThetaChoice, two_digits};
-use argwhy_core::solver::{Iteration, Observer, Status};
-use argwhy_core::{Dataset, Predictor};
-use std::ops::{ControlFlow, Range};
+use crate::judging::{Division, MOST_LEARNED};
+use crate::pipeline::Progress;
+use crate::settings::two_digits;
+use argwhy_core::Dataset;
+use argwhy_core::solver::{Iteration, Observer};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Parts that rows are divided into where nobody says otherwise.
@@ -87,12 +89,25 @@ pub fn tune(
     known: &[Trial],
     watch: &mut dyn Watch,
 ) -> Result<Tuned, Error> {
-    let parts = tuning.division.parts(rows, tuning.n_parts, tuning.seed)?;
+    tune_with(data, rows, space, tuning, known, watch, None)
+}
+
+/// As [`tune`], where a crew makes the attempts of a round, if there is one. What is found is the
+/// same.
+pub fn tune_with<'a>(
+    data: &'a Dataset,
+    rows: &'a [usize],
+    space: &'a Space,
+    tuning: &'a Tuning,
+    known: &'a [Trial],
+    watch: &'a mut dyn Watch,
+    crew: Option<&'a mut dyn Crew>,
+) -> Result<Tuned, Error> {
+    let ground = Ground::new(data, rows, space, tuning)?;
     let end = tuning.budget.map(|budget| Instant::now() + budget);
     let (candidates, trials) = (space.candidates.clone(), Vec::new());
-    let mut search =
-        Search { data, rows, space, candidates, tuning, parts, known, end, watch, trials };
-    let finished = search.run();
+    let mut search = Search { ground, space, candidates, tuning, known, end, watch, crew, trials };
+    let finished = search.run()?;
     let trials = search.trials;
     let best = trials.iter().filter(|trial| trial.score(tuning.judge).is_finite());
     match best.min_by(|a, b| a.compare(b, tuning.judge)).cloned() {
@@ -112,16 +127,15 @@ fn nothing_worked(trials: &[Trial]) -> Error {
 
 /// A search under way.
 struct Search<'a> {
-    data: &'a Dataset,
-    rows: &'a [usize],
+    ground: Ground<'a>,
     space: &'a Space,
     /// Those of the space, and those that grew out of them.
     candidates: Vec<Candidate>,
     tuning: &'a Tuning,
-    parts: Vec<Vec<usize>>,
     known: &'a [Trial],
     end: Option<Instant>,
     watch: &'a mut dyn Watch,
+    crew: Option<&'a mut dyn Crew>,
     trials: Vec<Trial>,
 }
 
@@ -130,9 +144,9 @@ type Entries = Vec<(usize, Vec<f64>)>;
 
 impl Search<'_> {
     /// Whether it came to its end.
-    fn run(&mut self) -> bool {
-        let least = self.parts.iter().map(Vec::len).max().unwrap_or(0);
-        let available = (self.rows.len() - least).min(MOST_LEARNED);
+    fn run(&mut self) -> Result<bool, Error> {
+        let least = self.ground.parts.iter().map(Vec::len).max().unwrap_or(0);
+        let available = (self.ground.rows.len() - least).min(MOST_LEARNED);
         let all = self.space.regularizations.clone();
         let mut entries: Entries =
             (0..self.space.candidates.len()).map(|at| (at, all.clone())).collect();
@@ -142,44 +156,89 @@ impl Search<'_> {
             vec![(FEW.min(available), AT_ONCE)]
         };
         for (round, &(n_rows, most)) in early.iter().enumerate() {
-            if !self.round(round, n_rows, PARTS[round], &entries) {
-                return false;
+            if !self.round(round, n_rows, PARTS[round], &entries)? {
+                return Ok(false);
             }
             entries = self.survivors(round, most, round + 1 == early.len());
         }
         let last = early.len();
-        self.round(last, available, self.parts.len(), &entries) && self.scales(last, available)
+        let n_parts = self.ground.parts.len();
+        Ok(self.round(last, available, n_parts, &entries)? && self.scales(last, available)?)
     }
 
     /// Tries every entry; false where time or patience ended first.
-    fn round(&mut self, round: usize, n_rows: usize, n_parts: usize, entries: &Entries) -> bool {
-        for (at, (candidate, regularizations)) in entries.iter().enumerate() {
-            let done = |k: &f64| {
-                let same = |t: &&Trial| {
-                    (t.candidate, t.round) == (*candidate, round) && t.regularization() == *k
-                };
-                self.known.iter().find(same).cloned()
-            };
-            let known: Vec<Trial> = regularizations.iter().filter_map(done).collect();
-            let trials = if known.len() == regularizations.len() {
-                known
-            } else if self.is_over() {
-                return false;
-            } else {
-                let sizes = (n_rows, n_parts);
-                let tried = self.attempt((*candidate, round), regularizations, sizes);
-                let Some(tried) = tried else { return false };
-                tried
+    fn round(
+        &mut self,
+        round: usize,
+        n_rows: usize,
+        n_parts: usize,
+        entries: &Entries,
+    ) -> Result<bool, Error> {
+        let attempts: Vec<Attempt> = entries
+            .iter()
+            .map(|(candidate, regularizations)| Attempt {
+                candidate: *candidate,
+                round,
+                chosen: self.candidates[*candidate].chosen.clone(),
+                regularizations: regularizations.clone(),
+                n_rows,
+                n_parts,
+            })
+            .collect();
+        let mut by_others = self.by_others(&attempts)?;
+        for (at, attempt) in attempts.iter().enumerate() {
+            let known = self.known(attempt).or_else(|| by_others[at].take());
+            let trials = match known {
+                Some(known) => known,
+                None if self.is_over() => return Ok(false),
+                None => {
+                    let mut polite = Polite { watch: &mut *self.watch, end: self.end };
+                    let Some(tried) = self.ground.attempt(attempt, &mut polite) else {
+                        return Ok(false);
+                    };
+                    tried
+                }
             };
             for trial in trials {
                 self.trials.push(trial);
                 let judge = self.tuning.judge;
                 let best = self.trials.iter().min_by(|a, b| a.compare(b, judge));
                 let trial = self.trials.last().expect("pushed just now");
-                self.watch.on_trial(trial, best, entries.len() - at - 1);
+                self.watch.on_trial(trial, best, attempts.len() - at - 1);
             }
         }
-        true
+        Ok(true)
+    }
+
+    /// What an earlier search made of it, if that was all.
+    fn known(&self, attempt: &Attempt) -> Option<Vec<Trial>> {
+        let done = |k: &f64| {
+            let same = |t: &&Trial| {
+                (t.candidate, t.round) == (attempt.candidate, attempt.round)
+                    && t.regularization() == *k
+            };
+            self.known.iter().find(same).cloned()
+        };
+        attempt.regularizations.iter().map(done).collect()
+    }
+
+    /// What the crew makes of attempts that are not known; nothing of a single one, or where it
+    /// stopped.
+    fn by_others(&mut self, attempts: &[Attempt]) -> Result<Vec<Option<Vec<Trial>>>, Error> {
+        let mut found = vec![None; attempts.len()];
+        let open: Vec<usize> =
+            (0..attempts.len()).filter(|at| self.known(&attempts[*at]).is_none()).collect();
+        let Some(crew) = self.crew.as_mut().filter(|_| open.len() > 1) else { return Ok(found) };
+        let theirs: Vec<Attempt> = open.iter().map(|at| attempts[*at].clone()).collect();
+        let (watch, end) = (&mut self.watch, self.end);
+        let mut stops = || end.is_some_and(|end| Instant::now() >= end) || watch.stops();
+        let mut done = |at: usize, trials: Vec<Trial>| {
+            if let Some(own) = open.get(at) {
+                found[*own] = Some(trials);
+            }
+        };
+        crew.attempt_all(&theirs, &mut stops, &mut done)?;
+        Ok(found)
     }
 
     fn is_over(&mut self) -> bool {
@@ -217,86 +276,6 @@ impl Search<'_> {
         let place = all.iter().position(|k| *k == best).unwrap_or(0);
         all[place.saturating_sub(1)..(place + 2).min(all.len())].to_vec()
     }
-
-    /// One candidate with a path of regularizations; none where it was stopped.
-    fn attempt(
-        &mut self,
-        (candidate, round): (usize, usize),
-        regularizations: &[f64],
-        (n_rows, n_parts): (usize, usize),
-    ) -> Option<Vec<Trial>> {
-        let start = Instant::now();
-        let Candidate { chosen, settings } = &self.candidates[candidate];
-        let trial = |k: &f64| Trial::new(chosen, *k, (candidate, round), n_rows);
-        let trials: Vec<Trial> = regularizations.iter().map(trial).collect();
-        let failed = |why: &str| {
-            let failed = Some(why.to_owned());
-            trials.iter().cloned().map(|t| Trial { failed: failed.clone(), ..t }).collect()
-        };
-        let settings = match settings {
-            Ok(settings) => settings,
-            Err(why) => return Some(failed(why)),
-        };
-        let mut tallies = vec![(Tally::default(), Vec::new()); regularizations.len()];
-        let (data, seed) = (self.data, self.tuning.seed);
-        for part in self.parts.iter().take(n_parts) {
-            let rest = some_of(without(self.rows, part), n_rows, seed);
-            let part = some_of(part.clone(), JUDGED, seed);
-            let mut take = |at: usize, fit: &Fit| -> Result<(), Error> {
-                let mut own = Tally::default();
-                let predictor = Predictor::new(&fit.model)?;
-                own.take_model(data, &predictor, &part, fit.settings().infeasible)?;
-                tallies[at].1.push(own.scores());
-                tallies[at].0.append(own);
-                Ok(())
-            };
-            let mut polite = Polite { watch: &mut *self.watch, end: self.end };
-            let rest = ranges_of(&rest);
-            match learn(data, &rest, settings, regularizations, &mut polite, &mut take) {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return Some(failed(&format!("{error:#}"))),
-            }
-        }
-        let seconds = start.elapsed().as_secs_f64() / regularizations.len().max(1) as f64;
-        let scored = trials.into_iter().zip(&tallies).map(|(trial, (tally, parts))| {
-            Trial { seconds, ..trial }.scored(&tally.scores(), parts)
-        });
-        Some(scored.collect())
-    }
-}
-
-/// Fits each regularization on `rows`; false where it was stopped.
-fn learn(
-    data: &Dataset,
-    ranges: &[Range<usize>],
-    settings: &FitSettings,
-    regularizations: &[f64],
-    progress: &mut (dyn Progress + Send),
-    take: &mut (dyn FnMut(usize, &Fit) -> Result<(), Error> + Send),
-) -> Result<bool, Error> {
-    let loose = FitSettings { tol: settings.tol.max(LOOSE), ..settings.clone() };
-    let together =
-        !loose.primal && loose.solver == SolverKind::Newton && loose.theta == ThetaChoice::Identity;
-    let mut at = 0;
-    let mut each = |fit: Fit| {
-        if fit.outcome.status == Status::Interrupted {
-            return Ok(());
-        }
-        at += 1;
-        take(at - 1, &fit)
-    };
-    if together {
-        let pipeline = Pipeline::new(loose)?;
-        pipeline.fit_path(data, ranges, regularizations, progress, &mut each)?;
-    } else {
-        for &regularization in regularizations {
-            let regularization = regularization.into();
-            let pipeline = Pipeline::new(FitSettings { regularization, ..loose.clone() })?;
-            each(pipeline.fit_rows(data, ranges, progress)?)?;
-        }
-    }
-    Ok(at == regularizations.len())
 }
 
 /// A fit that stops when the search does.

@@ -12,3 +12,4 @@ mod kernels;
 mod known_curves;
 mod properties;
 mod ranges;
+mod tuning;

@@ -230,8 +230,8 @@ impl FromStr for Span {
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SourceOptions {
-    /// Key (tables: columns, as in price,load or s* or first:last) of the signals; `signals`, else
-    /// `observations`, if not given
+    /// Key (tables: columns, as in price,load or s* or first:last; * is all that have no other
+    /// role) of the signals; `signals`, else `observations`, if not given
     #[arg(long, value_name = "KEY", help_heading = "Data")]
     pub signals: Option<String>,
     /// Key (csv: columns; npy: second file) of the decisions; `decisions`, else `actions`, if not

@@ -1,7 +1,7 @@
 //! What the words mean: command line over config file over defaults, all of them tables.
 
 use crate::args::{FitArgs, OutputOptions, RowOrder, SourceOptions, TuneArgs};
-use crate::commands::names::limit_columns;
+use crate::commands::names::{LimitColumns, limit_columns};
 use crate::error::CliError;
 use argwhy::core::wording::Spelling;
 use argwhy::io::{DataRequest, Encoding, Loaded, OneHot, RowRanges, Thinning};
@@ -225,24 +225,27 @@ fn merged(line: &Table, mut file: Table) -> Result<Options, CliError> {
     })
 }
 
-/// The columns that a limit names in place of numbers; the table has no such limit afterwards.
+/// The columns that a limit names in place of numbers; the table has only the numbers afterwards.
 fn take_columns(table: &mut Table, side: &str) -> Option<Vec<String>> {
-    let columns = columns_of(table.get(side)?)?;
-    table.remove(side);
+    let LimitColumns { columns, numbers } = limit_columns(&text_of(table.get(side)?)?, side)?;
+    match numbers {
+        Some(numbers) => table.insert(side.to_owned(), Value::from(numbers)),
+        None => table.remove(side),
+    };
     Some(columns)
 }
 
-/// `"p_min,q_min"` or `["p_min", "q_min"]`.
-fn columns_of(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::String(text) => limit_columns(text),
-        Value::Array(parts) => {
-            let names: Option<Vec<String>> =
-                parts.iter().map(|part| part.as_str().map(ToOwned::to_owned)).collect();
-            let is_name = |name: &String| limit_columns(name).is_some_and(|one| one.len() == 1);
-            names.filter(|names| !names.is_empty() && names.iter().all(is_name))
-        }
+/// `"p_min,0"`, or the same from `["p_min", 0]`.
+fn text_of(value: &Value) -> Option<String> {
+    let one = |part: &Value| match part {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
         _ => None,
+    };
+    match value {
+        Value::Array(parts) => Some(parts.iter().map(one).collect::<Option<Vec<_>>>()?.join(",")),
+        _ => one(value),
     }
 }
 
@@ -282,7 +285,8 @@ impl Names {
         if self.outputs.contains(name) {
             return read_table::<OutputOptions>(&alone, &self.outputs).map(|_| ());
         }
-        if ["lower", "upper"].contains(&name.as_str()) && columns_of(value).is_some() {
+        let from_columns = |text: String| limit_columns(&text, name).is_some();
+        if ["lower", "upper"].contains(&name.as_str()) && text_of(value).is_some_and(from_columns) {
             return Ok(());
         }
         if self.settings.contains(name) {

@@ -84,7 +84,7 @@ const DECISIONS: [Flag; 5] = [
         "lower",
         "A,B,C",
         "Lower limits, one a dimension; -inf for none. Or the columns of a csv file that have \
-         each row's: p_min_kw",
+         each row's: p_min_kw, or p_min_kw,0 where only some have one",
     ),
     flag("upper", "A,B,C", "Upper limits, one a dimension; inf for none. Or columns, as above"),
     flag(
@@ -201,7 +201,7 @@ impl Flag {
         let arg = arg.value_name(self.value).value_parser(ValueParser::from(
             move |text: &str| -> Result<Value, String> {
                 let value = value_of(text);
-                if ["lower", "upper"].contains(&name) && limit_columns(text).is_some() {
+                if ["lower", "upper"].contains(&name) && limit_columns(text, name).is_some() {
                     return Ok(Value::from(text));
                 }
                 // What tune looks for is no setting of a fit.

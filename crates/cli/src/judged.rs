@@ -100,6 +100,13 @@ pub fn table(judgement: &Judgement, names: &Names) -> Vec<String> {
     lines.push(line(row(judgement, None, names)));
     if scores.r2.is_none() {
         lines.push("  R² is undefined: the decisions judged on are constant".to_owned());
+    } else {
+        let constant = (0..shown).filter(|j| scores.dimensions[*j].r2.is_none());
+        let names: Vec<String> = constant.map(|j| names.decision(j)).collect();
+        if !names.is_empty() {
+            let never = if names.len() == 1 { "it never changes" } else { "they never change" };
+            lines.push(format!("  R² of {} is undefined: {never}", names.join(", ")));
+        }
     }
     if judgement.sampled {
         lines.push(format!(

@@ -22,6 +22,8 @@ pub struct Follow {
     trace: Option<Trace>,
     notes: Vec<String>,
     planned: bool,
+    /// What else there is to tell, in words.
+    beside: Option<Box<dyn Fn() -> String + Send>>,
     /// Every step, for the report.
     pub history: Vec<Iteration>,
 }
@@ -62,7 +64,13 @@ impl Follow {
     /// Makes sure of the trace, if one is wanted, before any work is done.
     pub fn new(quiet: bool, trace: Option<&Path>) -> Result<Self, CliError> {
         let trace = trace.map(Trace::new).transpose()?;
-        Ok(Self { quiet, bar: None, trace, notes: Vec::new(), planned: false, history: Vec::new() })
+        let (notes, history) = (Vec::new(), Vec::new());
+        Ok(Self { quiet, bar: None, trace, notes, planned: false, beside: None, history })
+    }
+
+    /// Words to tell at every step, such as how workers do.
+    pub fn tells(&mut self, words: impl Fn() -> String + Send + 'static) {
+        self.beside = Some(Box::new(words));
     }
 
     /// Something to say once the fit is known to start, or now that it has.
@@ -100,8 +108,10 @@ impl Observer for Follow {
     fn on_iteration(&mut self, iteration: &Iteration) -> ControlFlow<()> {
         self.history.push(*iteration);
         if let Some(bar) = &self.bar {
+            let beside = self.beside.as_ref().map(|words| format!("  {}", words()));
+            let beside = beside.unwrap_or_default();
             bar.set_message(format!(
-                "step {}  gap {:.1e}  violation {:.1e}  products {}",
+                "step {}  gap {:.1e}  violation {:.1e}  products {}{beside}",
                 iteration.iteration,
                 iteration.relative_gap,
                 iteration.violation,

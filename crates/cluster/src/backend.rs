@@ -87,11 +87,11 @@ impl Backend for ClusterBackend {
         shape: (usize, usize),
     ) -> Result<f64, Error> {
         let here = Host.product_seconds(features, kernel, storage, shape)?;
-        let share = rayon_threads() / self.machines.n_cores().max(1) as f64;
+        let share = own_cores() / self.machines.n_cores().max(1) as f64;
         Ok(LATENCY + here * share)
     }
 }
 
-fn rayon_threads() -> f64 {
+fn own_cores() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64)
 }

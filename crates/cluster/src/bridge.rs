@@ -56,6 +56,8 @@ pub struct Bridge {
     ends: Mutex<Ends>,
     n_cores: usize,
     wants_features: bool,
+    /// What the other side last said of its workers.
+    progress: Mutex<String>,
 }
 
 struct Ends {
@@ -80,8 +82,12 @@ impl Bridge {
         let mut child = command.spawn().map_err(no_python)?;
         let to = child.stdin.take();
         let from = BufReader::new(child.stdout.take().expect("piped above"));
-        let mut bridge =
-            Self { ends: Mutex::new(Ends { child, to, from }), n_cores: 1, wants_features: true };
+        let mut bridge = Self {
+            ends: Mutex::new(Ends { child, to, from }),
+            n_cores: 1,
+            wants_features: true,
+            progress: Mutex::default(),
+        };
         let refused = |what| BridgeError::Refused { what };
         let hello = json!({"call": "start", "options": launch.options, "version": launch.version});
         // The words of an interpreter without argwhy are on the terminal already.
@@ -99,6 +105,11 @@ impl Bridge {
         bridge.n_cores = answer["cores"].as_u64().unwrap_or(1) as usize;
         bridge.wants_features = answer["wants_features"].as_bool().unwrap_or(true);
         Ok(bridge)
+    }
+
+    /// How it goes, in a few words: workers alive, and products a second. Empty before the first.
+    pub fn progress(&self) -> String {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// One message, one answer.
@@ -186,6 +197,9 @@ impl Machines for Bridge {
     ) -> Result<(), String> {
         let message = json!({"call": "product", "matrix": matrix, "exact": exact});
         let answer = self.call(message, vec![values(v)])?;
+        if let Some(words) = answer.message["progress"].as_str() {
+            words.clone_into(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         let (count, n) = (out.len(), out.ncols());
         take(answer, count, |at, value| out[[at / n, at % n]] = value)
     }

@@ -21,7 +21,7 @@ pub trait Machines: Debug + Send + Sync {
     /// As messages name them.
     fn name(&self) -> &'static str;
 
-    /// Cores of all of them, for estimates of time; GPUs count as they please.
+    /// Cores of all of them, for estimates of time.
     fn n_cores(&self) -> usize;
 
     /// Makes workers hold a matrix; its number for the calls below.

@@ -369,15 +369,27 @@ extern "C" __global__ void sum_projections(const double* partials, double* out, 
     out[i] = sum;
 }
 
-// out[c] = -(matrix of vector c) t[c]. A warp a row; block y: a vector.
+// out[c] = -(matrix of vector c) t[c], or out[c] plus that. A warp a row; block y: a vector.
 extern "C" __global__ void __launch_bounds__(256)
-multiply_small(const double* matrices, const int* owners, const double* t, double* out, int side) {
+multiply_small(const double* matrices, const int* owners, const double* t, double* out, int side, int add) {
     const int lane = threadIdx.x & 31, row = blockIdx.x * 8 + (threadIdx.x >> 5), c = blockIdx.y;
     const double* from = matrices + (u64)owners[c] * side * side + (u64)row * side;
     double sum = 0.0;
     for (int j = lane; j < side; j += 32) sum = fma(from[j], t[(u64)c * side + j], sum);
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (lane == 0) out[(u64)c * side + row] = -sum;
+    const u64 at = (u64)c * side + row;
+    if (lane == 0) out[at] = add ? out[at] - sum : -sum;
+}
+
+// rest = t - (gram + shift I) y: what a solution y of one vector leaves. A warp a row.
+extern "C" __global__ void __launch_bounds__(256)
+rest_small(const double* gram, double shift, const double* t, const double* y, double* rest, int side) {
+    const int lane = threadIdx.x & 31, row = blockIdx.x * 8 + (threadIdx.x >> 5);
+    const double* from = gram + (u64)row * side;
+    double sum = 0.0;
+    for (int j = lane; j < side; j += 32) sum = fma(from[j], y[j], sum);
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (lane == 0) rest[row] = t[row] - sum - shift * y[row];
 }
 
 // out[c][j] = (v[c][j] - sum over rows of b_row,j y[c][row]) / ridge where sample j is free, else zero.

@@ -150,6 +150,8 @@ pub enum DataError {
         choose: &'static str,
         /// The keys in the file.
         found: Vec<String>,
+        /// Whether `*` would stand for the columns that are left.
+        is_table: bool,
     },
     /// No key was asked for and more than one usual key is there.
     #[error(fmt = keys_ambiguous)]
@@ -292,8 +294,9 @@ pub enum DataError {
     /// NaN or infinity among the values.
     #[error(
         "`{key}` in `{}` has {count} value(s) that are NaN or infinite, the first ({value}) in \
-         row {row}, column {column} (counted from 0); remove or repair those rows",
-        path.display()
+         row {row}, {} (counted from 0); remove or repair those rows",
+        path.display(),
+        name.as_ref().map_or_else(|| format!("column {column}"), |name| format!("`{name}`"))
     )]
     NotFinite {
         /// The file.
@@ -304,6 +307,8 @@ pub enum DataError {
         row: usize,
         /// Column of the first, from 0.
         column: usize,
+        /// What that column is called, where it has a name.
+        name: Option<String>,
         /// The first.
         value: f64,
         /// How many in all.
@@ -647,17 +652,34 @@ fn key_missing(
     )
 }
 
+impl DataError {
+    /// The same of a file with named columns.
+    pub(crate) fn of_a_table(mut self) -> Self {
+        if let Self::KeysAbsent { is_table, .. } = &mut self {
+            *is_table = true;
+        }
+        self
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that thiserror calls")]
 fn keys_absent(
     path: &Path,
     expected: &&'static str,
     choose: &&'static str,
     found: &[String],
+    is_table: &bool,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
+    let rest = if *is_table && choose.contains("{signals}") {
+        "; as signals, \"*\" is all columns that have no other role"
+    } else {
+        ""
+    };
     let (found, choose) = (listed(found), Spelling::of(f).text(choose));
     write!(
         f,
-        "`{}` has no {expected}; it holds {found}: name the keys with {choose}",
+        "`{}` has no {expected}; it holds {found}: name the keys with {choose}{rest}",
         path.display()
     )
 }

@@ -189,6 +189,40 @@ fn columns_are_chosen_by_patterns_and_ranges() {
 }
 
 #[test]
+fn a_star_is_what_has_no_other_role() {
+    let folder = Folder::new();
+    let text = "price,power,p_max,plant,weight,timeouts,wind,upper_0\n1,2,3,north,1,0,4,5\n";
+    let asked = DataRequest {
+        weights: Some("weight".to_owned()),
+        groups: Some("plant".to_owned()),
+        upper: vec!["p_max".to_owned()],
+        ..keys("*", "power")
+    };
+    let loaded = folder.load("t.csv", text, &asked).unwrap();
+    assert_eq!(loaded.names.signals, ["price", "wind"]);
+    assert_eq!(loaded.signals, array![[1.0, 4.0]]);
+    // What is named is taken, whatever else it is; but never the decision itself.
+    let named = DataRequest { signals: Some("p_max,*".to_owned()), ..asked.clone() };
+    assert_eq!(folder.load("t.csv", text, &named).unwrap().names.signals[0], "p_max");
+    for key in ["price,power", "price:p_max", "power"] {
+        let message = folder.refusal("t.csv", text, &keys(key, "power"));
+        assert!(message.contains("`power` is among the signals and the decisions"), "{message}");
+    }
+    let message = folder.refusal("t.csv", "power\n1\n", &keys("*", "power"));
+    assert!(message.contains("no column is left for the signals"), "{message}");
+    let two = DataRequest { upper: vec!["p_max".to_owned()], ..keys("price", "power,wind") };
+    let message = folder.refusal("t.csv", text, &two);
+    assert!(message.contains("upper limits are given for 1 of the decisions"), "{message}");
+    assert!(message.contains("`power`, `wind`"), "{message}");
+    let infinite = text.replace(",4,", ",inf,");
+    let message = folder.refusal("t.csv", &infinite, &asked);
+    assert!(message.contains("in row 0, `wind`"), "{message}");
+    let unnamed = DataRequest { signals: None, ..asked };
+    let message = folder.refusal("t.csv", text, &unnamed);
+    assert!(message.contains("\"*\" is all columns that have no other role"), "{message}");
+}
+
+#[test]
 fn a_bound_of_a_table_may_be_missing() {
     let request = DataRequest { upper: vec!["gaps".to_owned()], ..DataRequest::default() };
     let request = DataRequest { decisions: Some("decisions_0".to_owned()), ..request };

@@ -67,7 +67,8 @@ class Bridge:
         if call == "open":
             return ({"matrix": cluster.open(message["job"], arrays[0], arrays[1] if len(arrays) > 1 else None)},)
         if call == "product":
-            return {}, cluster.product(matrix, message["exact"], arrays[0])
+            found = cluster.product(matrix, message["exact"], arrays[0])
+            return {"progress": cluster.progress()}, found
         if call == "rows":
             return {}, cluster.rows(matrix, arrays[0], message["start"], message["stop"])
         if call == "columns":

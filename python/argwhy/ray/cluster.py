@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._extras import extra
 from ..datasets import _listed, _ranges
 from ..errors import ClusterError, DataError
 from .pool import Pool
+from .worker import SEARCH
 
 Doubles = NDArray[np.float64]
 
@@ -255,6 +257,29 @@ class Cluster:
         if self._pool is not None:
             self._pool.forget(matrix)
 
+    # What a search calls, once for each round
+
+    def attempts(
+        self, data: dict[str, Any], texts: list[str], stopped: Callable[[], bool]
+    ) -> list[tuple[int, str]]:
+        """Has attempts of a search made, each by one worker; those that are done when it stops."""
+        pool = self._workers()
+        size = sum(array.nbytes for array in _arrays_of(data))
+        if size > SMALL:
+            raise ClusterError(
+                f"the data of the search has {size >> 20} MiB, and up to {SMALL >> 20} are sent to workers; search on "
+                "some of the rows, and fit all of them with what was found"
+            )
+        self._numbers += 1
+        number = self._numbers
+        pool.matrices[number] = (SEARCH, {}, None, self._ray.put(data))
+        found: dict[int, str] = {}
+        try:
+            pool.run(number, [("attempt", text) for text in texts], found.__setitem__, stopped)
+        finally:
+            pool.forget(number)
+        return sorted(found.items())
+
     def _pieces(self, start: int, stop: int, n_rows: int) -> list[tuple[int, int]]:
         """Columns in pieces that are computed together, one for each worker or, of many, some."""
         _, together = _argwhy.cluster_layout(1)
@@ -314,6 +339,13 @@ class Cluster:
         if self._began:
             self._ray.shutdown()
             self._began = False
+
+
+def _arrays_of(data: Any) -> list[NDArray[Any]]:
+    """Every array in what is sent."""
+    if isinstance(data, np.ndarray):
+        return [data]
+    return [array for part in data.values() for array in _arrays_of(part)] if isinstance(data, dict) else []
 
 
 def _is_part_of_a_cluster() -> bool:

@@ -109,13 +109,22 @@ class Pool:
         """Workers that have a node and answered."""
         return sum(slot.host is not None for slot in self.slots)
 
-    def run(self, matrix: int, calls: Sequence[tuple[Any, ...]], take: Callable[[int, Any], None]) -> None:
-        """Has calls, methods with their arguments, answered; ``take`` gets answers in any order."""
+    def run(
+        self,
+        matrix: int,
+        calls: Sequence[tuple[Any, ...]],
+        take: Callable[[int, Any], None],
+        stopped: Callable[[], bool] | None = None,
+    ) -> None:
+        """Has calls, methods with their arguments, answered; ``take`` gets answers in any order.
+
+        Ends early where ``stopped`` says so; what is still computed then is nobody's.
+        """
         with self._lock:
             self._run += 1
             self._waiting = collections.deque(range(len(calls)))
             left, since = len(calls), time.monotonic()
-            while left:
+            while left and not (stopped and stopped()):
                 self._employ(matrix, calls)
                 refs = [ref for slot in self.slots for ref in slot.running]
                 ready, _ = self._ray.wait(refs, num_returns=1, timeout=BEAT)

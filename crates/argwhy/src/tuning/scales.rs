@@ -7,6 +7,7 @@
 use super::space::{Candidate, settings_of};
 use super::trial::Trial;
 use super::{MORE, Search};
+use crate::error::Error;
 use crate::settings::{Table, Value, two_digits};
 
 /// What scales are multiplied or divided by, sweep by sweep.
@@ -34,13 +35,13 @@ const NAME: &str = "length-scales";
 impl Search<'_> {
     /// Tries length scales beside the best of the last round; false where time or patience ended
     /// first.
-    pub(super) fn scales(&mut self, last: usize, available: usize) -> bool {
-        let Some(base) = self.base(last) else { return true };
-        let n_signals = self.data.signals().ncols();
+    pub(super) fn scales(&mut self, last: usize, available: usize) -> Result<bool, Error> {
+        let Some(base) = self.base(last) else { return Ok(true) };
+        let n_signals = self.ground.data.signals().ncols();
         let (k, sizes) =
-            (base.regularization(), (available.min(MORE), PARTS.min(self.parts.len())));
+            (base.regularization(), (available.min(MORE), PARTS.min(self.ground.parts.len())));
         let mut scales = vec![1.0; n_signals];
-        let Some(mut best) = self.scaled(&base, &scales, k, sizes) else { return false };
+        let Some(mut best) = self.scaled(&base, &scales, k, sizes)? else { return Ok(false) };
         for factor in FACTORS {
             let before = scales.clone();
             for j in 0..n_signals {
@@ -49,8 +50,8 @@ impl Search<'_> {
                     for _ in 0..STRIDES {
                         let mut other = scales.clone();
                         other[j] = two_digits(other[j] * factor);
-                        let Some(score) = self.scaled(&base, &other, k, sizes) else {
-                            return false;
+                        let Some(score) = self.scaled(&base, &other, k, sizes)? else {
+                            return Ok(false);
                         };
                         if score >= best * (1.0 - WORTH) {
                             break;
@@ -67,17 +68,17 @@ impl Search<'_> {
             }
         }
         if scales.iter().all(|scale| *scale == 1.0) {
-            return true;
+            return Ok(true);
         }
         let candidate = self.with_scales(&base, &scales);
         let entry = (candidate, self.near(k, true));
-        self.round(last, available, self.parts.len(), &vec![entry])
+        self.round(last, available, self.ground.parts.len(), &vec![entry])
     }
 
     /// The best of the last round that has a length to scale a signal by: raw features, and a
     /// kernel with a width.
     fn base(&self, last: usize) -> Option<Trial> {
-        let wanted = self.space.scales && self.data.signals().ncols() <= MOST_SIGNALS;
+        let wanted = self.space.scales && self.ground.data.signals().ncols() <= MOST_SIGNALS;
         let one_a_signal = |trial: &&Trial| {
             let settings = self.candidates[trial.candidate].settings.as_ref();
             settings.is_ok_and(|settings| {
@@ -100,13 +101,13 @@ impl Search<'_> {
         scales: &[f64],
         k: f64,
         (n_rows, n_parts): (usize, usize),
-    ) -> Option<f64> {
+    ) -> Result<Option<f64>, Error> {
         let candidate = self.with_scales(base, scales);
         let round = base.round.saturating_sub(1);
-        self.round(round, n_rows, n_parts, &vec![(candidate, vec![k])]).then(|| {
-            let own = self.trials.iter().rev().find(|trial| trial.candidate == candidate);
-            own.map_or(f64::INFINITY, |trial| trial.score(self.tuning.judge))
-        })
+        let done = self.round(round, n_rows, n_parts, &vec![(candidate, vec![k])])?;
+        let own = self.trials.iter().rev().find(|trial| trial.candidate == candidate);
+        let score = own.map_or(f64::INFINITY, |trial| trial.score(self.tuning.judge));
+        Ok(done.then_some(score))
     }
 
     /// A new candidate: the base with these scales.

@@ -8,7 +8,7 @@ mod tune;
 use super::names::{self, check_columns};
 use super::targets::check_targets;
 use super::{listed, print_json};
-use crate::args::{FitArgs, OutputOptions};
+use crate::args::{FitArgs, OutputOptions, SourceOptions};
 use crate::config::{self, Options};
 use crate::error::CliError;
 use crate::judged::{self, Judged};
@@ -16,7 +16,7 @@ use crate::misfits;
 use crate::progress::{Aside, Follow, say};
 use crate::words::count;
 use crate::{End, interrupt, pages, provenance};
-use argwhy::core::dataset::{Names, Units};
+use argwhy::core::dataset::Names;
 use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, Loaded, write_whole};
@@ -100,8 +100,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let backend = ray::backend(&args, (settings, source), outputs)?;
-    let pipeline = ray::pipeline(settings, backend.as_ref())?;
+    let cluster = ray::cluster(&args, (settings, source), outputs)?;
+    let pipeline = ray::pipeline(settings, cluster.as_ref())?;
     let training_rows = config::training_rows(source);
     let to_fit = if outputs.tune {
         // What is tuned may have other features.
@@ -113,7 +113,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let ToFit { mut loaded, rows, features } = to_fit;
     let (options, limits) = options.clone().with_limits_of(&loaded)?;
     let Options { settings, outputs, notes, given, .. } = &options;
-    let limited = limits.is_some().then(|| ray::pipeline(settings, backend.as_ref()));
+    let limited = limits.is_some().then(|| ray::pipeline(settings, cluster.as_ref()));
     let mut pipeline = limited.transpose()?.unwrap_or(pipeline);
     if let Some(features) = features {
         pipeline = pipeline.with_features(features);
@@ -125,12 +125,14 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     };
     let judging = judging(&options, loaded.groups.take())?;
     let unread = std::mem::take(&mut loaded.unread);
-    let units = names::units(source.units.as_deref().unwrap_or_default())?;
-    let data = dataset(loaded, numbers, units)?;
+    let data = dataset(loaded, numbers, source)?;
     let mut follow = Follow::new(outputs.quiet, outputs.trace.as_deref())?;
+    if let Some(cluster) = &cluster {
+        follow.tells(cluster.words());
+    }
     if !unread.is_empty() {
-        let named = listed(&unread);
-        follow.note(&format!("the data has {named}, not used without --constraints"));
+        let unread = listed(&unread);
+        follow.note(&format!("the data has {unread}, not used without --constraints"));
     }
     let notes = notes.iter().chain(told.iter().flatten());
     notes.chain(&way.note()).for_each(|note| follow.note(note));
@@ -145,7 +147,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     }
     let pipeline = if outputs.tune {
         let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
-        ray::pipeline(&chosen, backend.as_ref())?
+        ray::pipeline(&chosen, cluster.as_ref())?
     } else {
         pipeline
     };
@@ -184,10 +186,15 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     Ok(if fit.outcome.status == Status::Solved { End::Done } else { End::Short })
 }
 
-/// All that was loaded, by the numbers of its rows where these are some of the file's.
-fn dataset(loaded: Loaded, numbers: Option<Vec<usize>>, units: Units) -> Result<Dataset, CliError> {
-    let names = Names { units, ..loaded.names };
+/// What was read, put together.
+fn dataset(
+    loaded: Loaded,
+    numbers: Option<Vec<usize>>,
+    source: &SourceOptions,
+) -> Result<Dataset, CliError> {
     let decisions = loaded.decisions.unwrap_or_default();
+    let units = names::units(source.units.as_deref().unwrap_or_default())?;
+    let names = Names { units, ..loaded.names };
     let mut data = Dataset::new(loaded.signals, decisions)?.with_names(names)?;
     if let Some(numbers) = numbers {
         data = data.with_numbers(numbers)?;

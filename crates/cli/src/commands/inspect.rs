@@ -289,7 +289,11 @@ fn constraints(names: &Names) -> String {
     let columns: Vec<String> = [("lower", &names.lower), ("upper", &names.upper)]
         .into_iter()
         .filter(|(_, columns)| !columns.is_empty())
-        .map(|(side, columns)| format!("{side} limits from the columns {}", columns.join(", ")))
+        .map(|(side, columns)| {
+            let named: Vec<&str> =
+                columns.iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
+            format!("{side} limits from the columns {}", named.join(", "))
+        })
         .collect();
     if columns.is_empty() {
         return "come with the data (M, W, M_eq, W_eq, lower, upper)".to_owned();

@@ -144,11 +144,29 @@ pub fn units(given: &[String]) -> Result<Units, CliError> {
     given.iter().map(part).collect::<Result<_, CliError>>().map(Units)
 }
 
-/// Names of columns where limits could be numbers: none of them is one.
-pub fn limit_columns(text: &str) -> Option<Vec<String>> {
-    let columns: Vec<String> = text.split(',').map(|one| one.trim().to_owned()).collect();
-    let is_name = |one: &String| !one.is_empty() && one.parse::<f64>().is_err();
-    columns.iter().all(is_name).then_some(columns)
+/// Limits of which some come from columns.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LimitColumns {
+    /// A column a dimension, and nothing where a number stands.
+    pub columns: Vec<String>,
+    /// The numbers, and no limit where a column stands; none where all are columns.
+    pub numbers: Option<String>,
+}
+
+/// Names of columns where limits could be numbers, as in `p_max,3`; none where all are numbers.
+pub fn limit_columns(text: &str, side: &str) -> Option<LimitColumns> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let is_number = |part: &&str| part.parse::<f64>().is_ok();
+    if parts.iter().any(|part| part.is_empty()) || parts.iter().all(is_number) {
+        return None;
+    }
+    let columns = parts.iter().map(|part| if is_number(part) { "" } else { part });
+    let none = if side == "lower" { "-inf" } else { "inf" };
+    let numbers = parts.iter().map(|part| if is_number(part) { part } else { none });
+    Some(LimitColumns {
+        columns: columns.map(ToOwned::to_owned).collect(),
+        numbers: parts.iter().any(is_number).then(|| numbers.collect::<Vec<_>>().join(",")),
+    })
 }
 
 /// Refuses columns of limits beside a setting that says something else.

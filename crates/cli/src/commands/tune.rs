@@ -11,6 +11,7 @@ use crate::error::CliError;
 use crate::findings::tuning::Search;
 use crate::progress::{moving_line, say};
 use crate::report::number;
+use crate::words::count;
 use crate::{End, interrupt, pages};
 use argwhy::core::dataset::Names;
 use argwhy::io::{DataRequest, write_whole};
@@ -85,10 +86,10 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
     say(
         args.quiet,
         format_args!(
-            "trying {} settings with {} regularizations on {} rows, kept aside by {by} in {} parts",
-            space.candidates.len(),
-            space.regularizations.len(),
-            rows.len(),
+            "trying {} with {} on {}, kept aside by {by} in {} parts",
+            count(space.candidates.len(), "setting"),
+            count(space.regularizations.len(), "regularization"),
+            count(rows.len(), "row"),
             args.folds
         ),
     );

@@ -23,7 +23,10 @@ impl Search {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.as_f64().map_or_else(
                 || number.to_string(),
-                |value| if value.abs() < 1e-2 { format!("{value:e}") } else { value.to_string() },
+                |value| match value.abs() {
+                    1e-2..1e6 => value.to_string(),
+                    _ => format!("{value:e}"),
+                },
             ),
             Some(other) => other.to_string(),
             None => "–".to_owned(),

@@ -3,7 +3,8 @@
 use super::ReportError;
 use super::axis::{Axis, extent, is_drawable, number};
 use super::canvas::{
-    self, Frame, HEIGHT, INK, LegendEntry, MUTED, SMALL, Shape, Swatch, WIDTH, color, text_width,
+    self, Frame, HEIGHT, INK, LegendEntry, MUTED, SMALL, Shape, Swatch, WIDTH, color, lone_color,
+    text_width,
 };
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -54,12 +55,12 @@ impl BarChart {
             if shown.is_empty() {
                 return canvas.text("no data", (8.0, top + BAR_ROW / 2.0), SMALL, MUTED, middle);
             }
-            for (i, ((_, value), name)) in shown.iter().zip(&names).enumerate() {
+            for (i, ((own, value), name)) in shown.iter().zip(&names).enumerate() {
                 let y = top + BAR_ROW * (i as f64 + 0.5);
                 canvas.text(name, (left, y), SMALL, INK, (HPos::Right, VPos::Center))?;
                 let end = if is_drawable(*value) { place(*value) } else { place(0.0) };
                 let (from, to) = (end.min(place(0.0)), end.max(place(0.0)));
-                canvas.block((from, y - 9.0), (to, y + 9.0), color(0), 1.0)?;
+                canvas.block((from, y - 9.0), (to, y + 9.0), lone_color(own), 1.0)?;
                 let (at, side) =
                     if *value < 0.0 { (from - 6.0, HPos::Right) } else { (to + 6.0, HPos::Left) };
                 canvas.text(&number(*value), (at, y), SMALL, MUTED, (side, VPos::Center))?;
@@ -139,17 +140,22 @@ impl Histogram {
             .iter()
             .enumerate()
             .filter(|_| several)
-            .map(|(i, (name, _))| LegendEntry { name, color: color(i), swatch: Swatch::Block })
+            .map(|(i, (name, _))| LegendEntry {
+                name,
+                color: color(name, i),
+                swatch: Swatch::Block,
+            })
             .collect();
         let description = format!("Histogram: {}", self.label);
         canvas::draw(HEIGHT, &description, |canvas| {
             let labels = (self.label.as_str(), "count");
             let frame = Frame::new(canvas, (x, y), labels, &entries, Shape::Fill)?;
             let edge = |bin: usize| lo + (hi - lo) * bin as f64 / n_bins as f64;
-            for (i, counts) in counts.iter().enumerate() {
+            for (i, (counts, (name, _))) in counts.iter().zip(&self.series).enumerate() {
+                let tone = if several { color(name, i) } else { lone_color(name) };
                 if several {
                     let steps: Vec<_> = outline(counts, edge).filter_map(|p| frame.at(p)).collect();
-                    canvas.line(&steps, color(i), 1.5)?;
+                    canvas.line(&steps, tone, 1.5)?;
                 }
                 for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                     let from = frame.at((edge(bin), *count as f64));
@@ -157,7 +163,7 @@ impl Histogram {
                     if let (Some(from), Some(to)) = (from, to) {
                         // A half-pixel seam tells neighbouring bins apart.
                         let to = (to.0 - 0.5, to.1);
-                        canvas.block(from, to, color(i), if several { 0.3 } else { 0.9 })?;
+                        canvas.block(from, to, tone, if several { 0.3 } else { 0.9 })?;
                     }
                 }
             }

@@ -27,21 +27,48 @@ pub(super) const MUTED: RGBColor = RGBColor(0x5C, 0x64, 0x6E);
 const GRID: RGBColor = RGBColor(0xE4, 0xE7, 0xEB);
 const EDGE: RGBColor = RGBColor(0xA9, 0xB0, 0xB9);
 
-/// Okabe and Ito's colours, told apart with every kind of colour vision; the yellow, too faint on
-/// white, is left out.
-const PALETTE: [RGBColor; 7] = [
-    RGBColor(0x00, 0x72, 0xB2),
-    RGBColor(0xD5, 0x5E, 0x00),
-    RGBColor(0x00, 0x9E, 0x73),
-    RGBColor(0xCC, 0x79, 0xA7),
-    RGBColor(0xE6, 0x9F, 0x00),
-    RGBColor(0x56, 0xB4, 0xE9),
-    RGBColor(0x00, 0x00, 0x00),
-];
+// Okabe and Ito's colours, told apart with every kind of colour vision; the yellow, too faint on
+// white, is left out.
+const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xB2);
+const ORANGE: RGBColor = RGBColor(0xD5, 0x5E, 0x00);
+const GREEN: RGBColor = RGBColor(0x00, 0x9E, 0x73);
+const PINK: RGBColor = RGBColor(0xCC, 0x79, 0xA7);
+const AMBER: RGBColor = RGBColor(0xE6, 0x9F, 0x00);
+const SKY: RGBColor = RGBColor(0x56, 0xB4, 0xE9);
+const BLACK: RGBColor = RGBColor(0x00, 0x00, 0x00);
 
-/// The colour of the i-th series.
-pub(super) fn color(index: usize) -> RGBColor {
-    PALETTE[index % PALETTE.len()]
+/// What differs from situation to situation.
+pub(super) const SPREAD: RGBColor = SKY;
+/// More than the mean, and less.
+pub(super) const MORE: RGBColor = GREEN;
+pub(super) const LESS: RGBColor = PINK;
+/// What is only counted or compared.
+pub(super) const PLAIN: RGBColor = RGBColor(0x44, 0x61, 0x7F);
+
+/// The colour of a series among others.
+pub(super) fn color(name: &str, index: usize) -> RGBColor {
+    own_color(name).unwrap_or([BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK][index % 7])
+}
+
+/// The colour of what stands alone.
+pub(super) fn lone_color(name: &str) -> RGBColor {
+    own_color(name).unwrap_or(PLAIN)
+}
+
+/// One colour is one thing on every chart and page: what the model desires, what it decides, what
+/// the expert does, the truth, rivals, limits.
+fn own_color(name: &str) -> Option<RGBColor> {
+    Some(match name {
+        "desired" => BLUE,
+        "argwhy" | "this model" | "learned" | "decided, within the limits" => ORANGE,
+        "expert" | "dispatcher" => GREEN,
+        "true" | "best plan" | "allowed" => INK,
+        "clipped ridge" | "kernel ridge" => PINK,
+        "most allowed" | "beyond a limit" => MUTED,
+        "relative gap" => SKY,
+        "largest violation" => AMBER,
+        _ => return None,
+    })
 }
 
 /// About how wide a text will be, in CSS pixels.

@@ -3,7 +3,7 @@
 use super::ReportError;
 use super::axis::{Axis, extent, is_drawable};
 use super::canvas::{
-    self, Canvas, Frame, HEIGHT, INK, LegendEntry, MUTED, Marker, Shape, Swatch, color,
+    self, Canvas, Frame, HEIGHT, INK, LegendEntry, MUTED, Marker, Shape, Swatch, color, lone_color,
 };
 
 /// Most points drawn of one chart; more are thinned evenly, always the same ones.
@@ -57,7 +57,7 @@ fn legend(series: &[Series], swatch: impl Fn(usize) -> Swatch) -> Vec<LegendEntr
     series
         .iter()
         .enumerate()
-        .map(|(i, s)| LegendEntry { name: &s.name, color: color(i), swatch: swatch(i) })
+        .map(|(i, s)| LegendEntry { name: &s.name, color: color(&s.name, i), swatch: swatch(i) })
         .collect()
 }
 
@@ -72,7 +72,7 @@ fn draw_lines(
     for run in places.split(Option::is_none) {
         let run: Vec<_> = run.iter().flatten().copied().collect();
         if run.len() > 1 {
-            canvas.line(&run, color(index), 2.25)?;
+            canvas.line(&run, color(&series.name, index), 2.25)?;
         }
     }
     Ok(())
@@ -172,7 +172,13 @@ impl LineChart {
                 for at in series.thinned(MAX_POINTS).filter_map(|p| frame.at(p)) {
                     n_drawn += 1;
                     if marked {
-                        canvas.marker(Marker::of_series(i), at, 4.0, color(i), 1.0)?;
+                        canvas.marker(
+                            Marker::of_series(i),
+                            at,
+                            4.0,
+                            color(&series.name, i),
+                            1.0,
+                        )?;
                     }
                 }
             }
@@ -249,11 +255,13 @@ impl ScatterChart {
             let mut n_drawn = 0;
             for (i, series) in self.series.iter().enumerate() {
                 // Many points: smaller and fainter, so that crowds can be seen.
+                let alone = self.series.len() == 1;
+                let tone = if alone { lone_color(&series.name) } else { color(&series.name, i) };
                 let (radius, alpha) =
                     if series.points.len() > 300 { (2.25, 0.45) } else { (3.25, 0.7) };
                 for at in series.thinned(limit).filter_map(|p| frame.at(p)) {
                     n_drawn += 1;
-                    canvas.marker(Marker::of_series(i), at, radius, color(i), alpha)?;
+                    canvas.marker(Marker::of_series(i), at, radius, tone, alpha)?;
                 }
             }
             if n_drawn == 0 { frame.nothing_to_show(canvas) } else { Ok(()) }
@@ -305,7 +313,7 @@ impl PathChart {
         let mut entries: Vec<_> = names
             .iter()
             .enumerate()
-            .map(|(i, name)| LegendEntry { name, color: color(i), swatch: Swatch::Line })
+            .map(|(i, name)| LegendEntry { name, color: color(name, i), swatch: Swatch::Line })
             .collect();
         entries.push(LegendEntry {
             name: "start",

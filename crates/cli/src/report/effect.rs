@@ -2,7 +2,10 @@
 
 use super::ReportError;
 use super::axis::{Axis, extent};
-use super::canvas::{self, Canvas, Frame, HEIGHT, LegendEntry, MUTED, Shape, Swatch, color};
+use super::canvas::{
+    self, Canvas, Frame, HEIGHT, LESS, LegendEntry, MORE, MUTED, SPREAD, Shape, Swatch, color,
+};
+use plotters::style::RGBColor;
 
 const X_TICKS: usize = 6;
 const Y_TICKS: usize = 6;
@@ -94,10 +97,10 @@ impl EffectChart {
             .curves
             .iter()
             .enumerate()
-            .map(|(i, (name, _))| LegendEntry { name, color: color(i), swatch: Swatch::Line })
+            .map(|(i, (name, _))| LegendEntry { name, color: color(name, i), swatch: Swatch::Line })
             .collect();
         if let Some((name, _)) = &self.guess {
-            entries.push(LegendEntry { name, color: color(0), swatch: Swatch::Dashes });
+            entries.push(LegendEntry { name, color: self.guessed(), swatch: Swatch::Dashes });
         }
         if !self.spread.is_empty() {
             let swatch = Swatch::Block;
@@ -117,12 +120,12 @@ impl EffectChart {
             }
             if let Some((_, points)) = &self.guess {
                 for line in pieces(&frame, points) {
-                    canvas.dashes(&line, color(0), 2.25)?;
+                    canvas.dashes(&line, self.guessed(), 2.25)?;
                 }
             }
-            for (i, (_, points)) in self.curves.iter().enumerate() {
+            for (i, (name, points)) in self.curves.iter().enumerate() {
                 for line in pieces(&frame, points) {
-                    canvas.line(&line, color(i), 2.25)?;
+                    canvas.line(&line, color(name, i), 2.25)?;
                 }
             }
             for (at, name) in &self.marks {
@@ -130,6 +133,11 @@ impl EffectChart {
             }
             if points().next().is_none() { frame.nothing_to_show(canvas) } else { Ok(()) }
         })
+    }
+
+    /// The colour of the first curve, which the guess continues.
+    fn guessed(&self) -> RGBColor {
+        color(self.curves.first().map_or("", |(name, _)| name), 0)
     }
 
     /// Blocks on the axis, as high as rows lie densely.
@@ -156,9 +164,6 @@ fn pieces(frame: &Frame, points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
         .collect()
 }
 
-/// The colour of what differs, on every chart.
-const SPREAD: plotters::style::RGBColor = plotters::style::RGBColor(0x56, 0xB4, 0xE9);
-
 /// A quantity over two signals at once, a colour a cell.
 #[derive(Debug, Clone)]
 pub struct HeatMap {
@@ -179,7 +184,7 @@ impl HeatMap {
         Self { x_label: x_label.into(), y_label: y_label.into(), x, y, cells }
     }
 
-    /// The chart as SVG: orange above, blue below the mean.
+    /// The chart as SVG: a colour above, another below the mean.
     pub fn render(&self) -> Result<String, ReportError> {
         let ends = |edges: &[f64]| extent(edges.iter().copied()).unwrap_or((0.0, 1.0));
         let ((x_lo, x_hi), (y_lo, y_hi)) = (ends(&self.x), ends(&self.y));
@@ -191,8 +196,8 @@ impl HeatMap {
             format!("up to {} less", super::number(most)),
         );
         let entries = [
-            LegendEntry { name: &above, color: color(1), swatch: Swatch::Block },
-            LegendEntry { name: &below, color: color(0), swatch: Swatch::Block },
+            LegendEntry { name: &above, color: MORE, swatch: Swatch::Block },
+            LegendEntry { name: &below, color: LESS, swatch: Swatch::Block },
         ];
         canvas::draw(HEIGHT, &description, |canvas| {
             let axes = (
@@ -210,7 +215,7 @@ impl HeatMap {
                         continue;
                     };
                     let shade = if most > 0.0 { value.abs() / most } else { 0.0 };
-                    let tone = color(usize::from(*value > 0.0));
+                    let tone = if *value > 0.0 { MORE } else { LESS };
                     canvas.block((from.0, to.1), (to.0, from.1), tone, 0.06 + 0.9 * shade)?;
                     n_drawn += 1;
                 }

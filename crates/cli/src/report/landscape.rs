@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::axis::{extent, number};
-use super::canvas::{self, INK, MUTED, Marker, SMALL, WIDTH, color, text_width};
+use super::canvas::{self, INK, MUTED, Marker, PLAIN, SMALL, WIDTH, text_width};
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -68,7 +68,7 @@ impl SquareMap {
                     let from = (left + width * j as f64 + 1.0, y + 1.0);
                     let to = (from.0 + width - 2.0, y + CELL_ROW - 1.0);
                     let share = rank(value);
-                    canvas.block(from, to, color(0), 0.9 - 0.82 * share)?;
+                    canvas.block(from, to, PLAIN, 0.9 - 0.82 * share)?;
                     let ink = if share < 0.4 { WHITE } else { INK };
                     let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
                     canvas.text(&short(value), middle, SMALL, ink, centre)?;
@@ -138,11 +138,11 @@ impl RangeChart {
                 let at = (left - 10.0, y);
                 canvas.text(name, at, SMALL, INK, (HPos::Right, VPos::Center))?;
                 let (from, to) = (place(value - spread), place(value + spread));
-                canvas.line(&[(from, y), (to, y)], color(0), 1.5)?;
+                canvas.line(&[(from, y), (to, y)], PLAIN, 1.5)?;
                 for end in [from, to] {
-                    canvas.line(&[(end, y - 5.0), (end, y + 5.0)], color(0), 1.5)?;
+                    canvas.line(&[(end, y - 5.0), (end, y + 5.0)], PLAIN, 1.5)?;
                 }
-                canvas.marker(Marker::Disc, (place(*value), y), 4.0, color(0), 1.0)?;
+                canvas.marker(Marker::Disc, (place(*value), y), 4.0, PLAIN, 1.0)?;
                 canvas.text(&number(*value), (to + 8.0, y), SMALL, MUTED, start)?;
             }
             Ok(())

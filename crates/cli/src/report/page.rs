@@ -4,7 +4,7 @@
 //! is escaped by the template; only SVG made by this module's charts is taken as it is.
 
 use super::ReportError;
-use minijinja::{Environment, Value, context};
+use minijinja::{Environment, HtmlEscape, Value, context};
 
 const TEMPLATE: &str = include_str!("page.html");
 /// What all pages look like.
@@ -323,6 +323,7 @@ impl Page {
         let mut environment = Environment::new();
         // The name's ending switches escaping on.
         environment.add_template("page.html", TEMPLATE)?;
+        environment.add_filter("prose", prose);
         let tiles = self
             .tiles
             .iter()
@@ -343,6 +344,23 @@ impl Page {
             footer => &self.footer,
         })?)
     }
+}
+
+/// Text as HTML: what stands in backticks is code.
+fn prose(text: &str) -> Value {
+    let escaped = HtmlEscape(text).to_string();
+    let parts: Vec<&str> = escaped.split('`').collect();
+    // A lone backtick is one.
+    let paired = parts.len() % 2 == 1;
+    let mut html = String::new();
+    for (i, part) in parts.iter().enumerate() {
+        match (i % 2 == 1, paired) {
+            (true, true) => html.extend(["<code>", part, "</code>"]),
+            (_, false) if i > 0 => html.extend(["`", part]),
+            _ => html.push_str(part),
+        }
+    }
+    Value::from_safe_string(html)
 }
 
 #[cfg(test)]
@@ -372,6 +390,16 @@ mod tests {
             .footer(text)
             .render()
             .unwrap()
+    }
+
+    #[test]
+    fn what_stands_in_backticks_is_code() {
+        let html = |text: &str| prose(text).to_string();
+        assert_eq!(
+            html("see `--json` & `a<b`"),
+            "see <code>--json</code> &amp; <code>a&lt;b</code>"
+        );
+        assert_eq!(html("5` wide"), "5` wide");
     }
 
     #[test]

@@ -130,6 +130,13 @@ fn what_cannot_be_judged_is_said() {
     assert_eq!(result["judged"]["r2"], Value::Null);
     assert_eq!(result["judged"]["dimensions"][0]["r2"], Value::Null);
     says(&told, &["R² is undefined", "constant"]);
+    // One of two: the other still has one.
+    let mut text = "signals,decisions_0,decisions_1\n".to_owned();
+    (0..40).for_each(|i| writeln!(text, "{0},0.3,{0}", noise(i, 0)).unwrap());
+    folder.write("data.csv", &text);
+    let (result, told) = fit(&folder, &["--unbounded"]);
+    assert!(result["judged"]["r2"].is_number());
+    says(&told, &["R² of u0 is undefined: it never changes"]);
     let ran = folder.run(["fit", "data.csv", "-o", "m.argwhy", "--time-limit=1e-9", "--json"]);
     says(ran.exits(1).json()["not_judged"].as_str().unwrap(), &["time limit"]);
 }

@@ -96,12 +96,65 @@ fn limits_from_columns_are_kept_by_name_and_priced_by_it() {
     folder.run(FIT[..6].iter().chain(&["--config=fit.toml", "-o=c.argwhy"])).exits(0);
     folder.run(["predict", "c.argwhy", "days.csv", "-o", "f.csv", "-q"]).exits(0);
     assert_eq!(folder.text("d.csv"), folder.text("f.csv"));
-    // Numbers and names do not mix, nor do limits and none.
-    let mixed = FIT.into_iter().chain(["--upper=40,p_max_kw"]);
-    assert!(folder.run(mixed).exits(2).stderr.contains("--upper"));
+    // Limits and none do not mix.
     folder.write("none.toml", "upper = \"p_max_kw,p_max_kw\"\nunbounded = true\n");
     let ran = folder.run(FIT[..6].iter().chain(&["--config=none.toml", "-o=d.argwhy"]));
     says(&ran.exits(2).stderr, &["--unbounded"]);
+}
+
+#[test]
+fn some_limits_come_from_columns_and_others_are_numbers() {
+    let folder = folder();
+    folder
+        .run(FIT.into_iter().chain(["--lower=0,0", "--upper=p_max_kw,14", "--infeasible=clip"]))
+        .exits(0);
+    let inspected = folder.run(["inspect", "m.argwhy"]).exits(0).stdout;
+    says(&inspected, &["upper limits from the columns p_max_kw", "upper[heat_kw]"]);
+    let ran = ["predict", "m.argwhy", "days.csv", "-o", "d.csv", "--prices", "p.csv", "-q"];
+    folder.run(ran).exits(0);
+    let decided: Vec<Vec<f64>> = folder
+        .text("d.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect())
+        .collect();
+    assert!(decided.iter().all(|row| (0.0..=14.0).contains(&row[1])));
+    assert!(decided.iter().any(|row| row[1] == 14.0) && decided.iter().any(|row| row[0] > 30.0));
+    for (i, row) in decided.iter().enumerate() {
+        assert!(row[0] <= if i % 2 == 0 { 30.0 } else { 40.0 }, "row {i}: {row:?}");
+    }
+    folder.write("fit.toml", "lower = [0, 0]\nupper = [\"p_max_kw\", 14]\ninfeasible = \"clip\"\n");
+    folder.run(FIT[..6].iter().chain(&["--config=fit.toml", "-o=c.argwhy"])).exits(0);
+    folder.run(["predict", "c.argwhy", "days.csv", "-o", "f.csv", "-q"]).exits(0);
+    assert_eq!(folder.text("d.csv"), folder.text("f.csv"));
+}
+
+/// A file of the version that brought units, encodings, provenance and limits from some columns.
+#[test]
+fn a_model_of_format_5_decides_as_it_did() {
+    let folder = Folder::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../io/tests/data/format-5.safetensors");
+    folder
+        .write("new.csv", "day,hp_max,hour,price [EUR/MWh]\nmon,4.47,0,28.56\nsat,5.16,1,100.13\n");
+    folder.run(["predict", model, "new.csv", "-o", "d.csv", "-q"]).exits(0);
+    let text = folder.text("d.csv");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("heat pump [kW],battery [kW]"));
+    let expected = [
+        [4.180_850_461_347_955, 2.728_542_334_096_942],
+        [2.743_326_273_414_1, -2.280_445_018_494_576],
+    ];
+    for (line, expected) in lines.zip(expected) {
+        for (cell, expected) in line.split(',').zip(expected) {
+            let decided: f64 = cell.parse().unwrap();
+            assert!((decided - expected).abs() < 1e-12, "{line}");
+        }
+    }
+    let told = folder.run(["inspect", model]).exits(0).stdout;
+    says(
+        &told,
+        &["from the columns hp_max", "sin(hour/24)", "day=sat", "house.csv", "hash of its rows"],
+    );
 }
 
 #[test]

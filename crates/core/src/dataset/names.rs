@@ -124,10 +124,10 @@ impl Names {
                 return Err(Error::Width { what, owner, expected, found });
             }
             let mut seen = HashSet::new();
-            // Two dimensions may share the column of a limit.
+            // Two dimensions may share the column of a limit, and others have none.
             let may_repeat = what.starts_with("columns");
             for name in names {
-                if name.is_empty() || !(seen.insert(name) || may_repeat) {
+                if !may_repeat && (name.is_empty() || !seen.insert(name)) {
                     let found = if name.is_empty() { "an empty name" } else { name };
                     let allowed = "different names, none of them empty";
                     return Err(Error::Setting { name: what, found: found.to_owned(), allowed });

@@ -34,7 +34,8 @@ impl RowLabel {
         let row = |rows: &[String], i: u32| rows.get(i as usize).cloned();
         let side = |columns: &[String], side: &str, j: u32| {
             let decision = names.decisions.get(j as usize);
-            match (columns.get(j as usize), decision) {
+            let column = columns.get(j as usize).filter(|column| !column.is_empty());
+            match (column, decision) {
                 // A column that limits several dimensions does not say which.
                 (Some(column), Some(decision))
                     if columns.iter().filter(|other| *other == column).count() > 1 =>

@@ -87,14 +87,14 @@ pub(super) struct Means<'a> {
     /// What all rows weigh.
     n: f64,
     about: &'a [f64],
-    so_far: Vec<(f64, f64)>,
+    both: Vec<(f64, f64)>,
 }
 
 impl<'a> Means<'a> {
     pub fn new(expansion: Expansion, signal_dim: usize, n: f64, about: &'a [f64]) -> Self {
         let factors = expansion.factors(signal_dim);
-        let so_far = vec![(0.0, 0.0); factors.len()];
-        Self { factors, n, about, so_far }
+        let both = vec![(0.0, 0.0); factors.len()];
+        Self { factors, n, about, both }
     }
 
     /// Adds rows that follow those added before.
@@ -109,7 +109,7 @@ impl<'a> Means<'a> {
             })
             .collect();
         for part in partial {
-            for ((first, second), (own, squares)) in self.so_far.iter_mut().zip(part) {
+            for ((first, second), (own, squares)) in self.both.iter_mut().zip(part) {
                 *first += own / self.n;
                 *second += squares / self.n;
             }
@@ -139,6 +139,6 @@ impl<'a> Means<'a> {
     }
 
     pub fn finish(self) -> (Vec<f64>, Vec<f64>) {
-        self.so_far.into_iter().unzip()
+        self.both.into_iter().unzip()
     }
 }

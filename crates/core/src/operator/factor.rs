@@ -30,7 +30,8 @@ pub trait RemoteFactor: Send + Sync {
     /// rows that are there already.
     fn begin(&self, _diagonal: &mut [f64]) {}
 
-    /// Appends a row that no pivot brought, one number a sample.
+    /// Appends a row of what the matrix has beside the K of [`append`](Self::append), one number a
+    /// sample; before the first pivots.
     fn append_row(&mut self, row: &[f64]) -> Result<(), Error>;
 
     /// Prepares (λI + B_FᵀB_F)⁻¹ for every dimension: `free` is decision_dim × n_samples. A larger

@@ -245,35 +245,48 @@ impl KernelOperator for Trended {
         let (trend, roots) = (Arc::clone(&self.trend), roots.map(<[f64]>::to_vec));
         let room = max_rank + trend.n_rows();
         let of_rest = self.operator().remote_factor(room, decision_dim, roots.as_deref())?;
-        Ok(of_rest.map(|inner| {
-            let factor: Box<dyn RemoteFactor> =
-                Box::new(TrendedFactor { inner, trend, roots, whole: false });
-            factor
-        }))
+        let Some(inner) = of_rest else { return Ok(None) };
+        Ok(Some(Box::new(TrendedFactor::new(inner, trend, roots)?)))
     }
 }
 
-/// A remote factor of the rest with the trend's own rows, √w zᵀ and √c, which are exact. While
-/// pivots are chosen they are known here alone, so that what is left is the rest's; then the other
-/// machine gets them too.
+/// A remote factor of the rest with the trend's own rows, √w zᵀ and √c, which are exact, before
+/// those of pivots: what is largest comes first, as pivots have it too, and matrices are eliminated
+/// in an order that loses no digits.
 struct TrendedFactor {
     inner: Box<dyn RemoteFactor>,
     trend: Arc<Linear>,
     /// √w of a weighted problem.
     roots: Option<Vec<f64>>,
-    /// Whether the other machine has them.
-    whole: bool,
 }
 
 impl TrendedFactor {
+    fn new(
+        inner: Box<dyn RemoteFactor>,
+        trend: Arc<Linear>,
+        roots: Option<Vec<f64>>,
+    ) -> Result<Self, Error> {
+        let mut factor = Self { inner, trend, roots };
+        for r in 0..factor.trend.n_rows() {
+            let n = factor.trend.features.nrows();
+            let row: Vec<f64> = (0..n).map(|i| factor.entry(r, i)).collect();
+            factor.inner.append_row(&row)?;
+        }
+        Ok(factor)
+    }
+
     fn root(&self, i: usize) -> f64 {
         self.roots.as_ref().map_or(1.0, |roots| roots[i])
+    }
+
+    fn entry(&self, r: usize, i: usize) -> f64 {
+        self.root(i) * self.trend.entry(r, i)
     }
 }
 
 impl RemoteFactor for TrendedFactor {
     fn rank(&self) -> usize {
-        self.inner.rank() + if self.whole { 0 } else { self.trend.n_rows() }
+        self.inner.rank()
     }
 
     fn n_proposals(&self) -> usize {
@@ -281,13 +294,13 @@ impl RemoteFactor for TrendedFactor {
     }
 
     fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
-        let of_rest = self.inner.gather(samples)?;
-        if self.whole {
-            return Ok(of_rest);
+        let mut rows = self.inner.gather(samples)?;
+        // The trend's own, without the other machine's rounding: pivots are judged by what they
+        // leave.
+        for (at, value) in rows.iter_mut().take(self.trend.n_rows() * samples.len()).enumerate() {
+            *value = self.entry(at / samples.len(), samples[at % samples.len()]);
         }
-        let value = |r, i: usize| self.root(i) * self.trend.entry(r, i);
-        let own = (0..self.trend.n_rows()).flat_map(|r| samples.iter().map(move |&i| value(r, i)));
-        Ok(own.chain(of_rest).collect())
+        Ok(rows)
     }
 
     fn append(
@@ -311,14 +324,6 @@ impl RemoteFactor for TrendedFactor {
     }
 
     fn update(&mut self, free: ArrayView2<'_, bool>, ridge: f64) -> Result<(), Error> {
-        if !self.whole {
-            let n = self.trend.features.nrows();
-            for r in 0..self.trend.n_rows() {
-                let row: Vec<f64> = (0..n).map(|i| self.root(i) * self.trend.entry(r, i)).collect();
-                self.inner.append_row(&row)?;
-            }
-            self.whole = true;
-        }
         self.inner.update(free, ridge)
     }
 
@@ -333,165 +338,4 @@ impl RemoteFactor for TrendedFactor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::Kernel;
-    use crate::operator::{HostOperator, OperatorKind, Precision};
-
-    fn wave(rows: usize, columns: usize, phase: f64) -> Array2<f64> {
-        Array2::from_shape_fn((rows, columns), |(i, j)| ((i * 7 + j * 3) as f64 + phase).sin())
-    }
-
-    fn worst(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
-        (a - b).iter().fold(0.0, |m: f64, x| m.max(x.abs()))
-    }
-
-    /// Every way through the operator carries the whole kernel.
-    #[test]
-    fn a_trend_is_in_every_product_row_and_block() {
-        let (n, d) = (700, 5);
-        let features = wave(n, d, 0.3);
-        let affine = Kernel::Polynomial { degree: 1, gamma: 0.4, offset: 1.5 };
-        let kernel = Kernel::Sum { terms: vec![Kernel::Matern52 { gamma: 0.2 }, affine] };
-        let row = |i: usize| features.row(i).to_vec();
-        let gram = Array2::from_shape_fn((n, n), |(i, j)| kernel.evaluate(&row(i), &row(j)));
-        let (rest, trend) = kernel.split_trend().unwrap();
-        for (precision, tol) in [(Precision::F64, 1e-11), (Precision::F32, 1e-3)] {
-            let kind = OperatorKind::Stored;
-            let host = HostOperator::new(features.view(), rest.clone(), precision, kind).unwrap();
-            let operator = Trended::new(Box::new(host), trend.clone(), features.view());
-            assert_eq!(operator.is_exact(), precision == Precision::F64);
-            let v = wave(2, n, 1.0);
-            let expected = v.dot(&gram);
-            let mut out = Array2::zeros(v.dim());
-            operator.apply(v.view(), out.view_mut()).unwrap();
-            assert!(worst(&out, &expected) < tol);
-            operator.exact().apply(v.view(), out.view_mut()).unwrap();
-            let r = operator.rounding().unwrap();
-            for ((c, i), found) in out.indexed_iter() {
-                let bound: f64 = (0..n).map(|j| r[i] * r[j] * v[[c, j]].abs()).sum();
-                assert!((found - expected[[c, i]]).abs() <= bound && bound < 1e-9);
-            }
-            let samples = [7, 600, 3];
-            let (mut rows, mut block) = (vec![0.0; 3 * 30], vec![0.0; 9]);
-            operator.rows_into(&samples, 20..50, &mut rows).unwrap();
-            operator.block_into(&samples, &mut block).unwrap();
-            for (a, &i) in samples.iter().enumerate() {
-                assert!((0..30).all(|c| (rows[a * 30 + c] - gram[[i, 20 + c]]).abs() < tol));
-                assert!((0..3).all(|b| (block[a * 3 + b] - gram[[i, samples[b]]]).abs() < tol));
-                assert!((operator.diagonal().unwrap()[i] - gram[[i, i]]).abs() < tol);
-            }
-            let part = v.select(Axis(1), &samples);
-            let mut added = Array2::zeros((2, n));
-            operator.add_columns(&samples, part.view(), added.view_mut()).unwrap();
-            assert!(worst(&added, &part.dot(&gram.select(Axis(0), &samples))) < tol);
-            let restricted = operator.restrict(&samples).unwrap();
-            let mut small = Array2::zeros((2, 3));
-            restricted.exact().apply(part.view(), small.view_mut()).unwrap();
-            let inner = gram.select(Axis(0), &samples).select(Axis(1), &samples);
-            assert!(worst(&small, &part.dot(&inner)) < 1e-12);
-        }
-    }
-
-    /// Another machine's factor, of dense numbers here.
-    struct Dense {
-        rest: Array2<f64>,
-        rows: Arc<std::sync::Mutex<Vec<Vec<f64>>>>,
-    }
-
-    impl RemoteFactor for Dense {
-        fn rank(&self) -> usize {
-            self.rows.lock().unwrap().len()
-        }
-
-        fn n_proposals(&self) -> usize {
-            16
-        }
-
-        fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
-            let rows = self.rows.lock().unwrap();
-            Ok(rows.iter().flat_map(|row| samples.iter().map(|&i| row[i])).collect())
-        }
-
-        fn append(
-            &mut self,
-            pivots: &[usize],
-            triangle: &[f64],
-            diagonal: &mut [f64],
-            floor: &[f64],
-        ) -> Result<(), Error> {
-            let (m, mut rows) = (pivots.len(), self.rows.lock().unwrap());
-            let known = rows.len();
-            for (a, &pivot) in pivots.iter().enumerate() {
-                let mut row = self.rest.row(pivot).to_vec();
-                for (r, old) in rows.iter().enumerate() {
-                    let factor = if r < known { old[pivot] } else { triangle[(r - known) * m + a] };
-                    row.iter_mut().zip(old).for_each(|(v, b)| *v -= factor * b);
-                }
-                row.iter_mut().for_each(|v| *v /= triangle[a * m + a]);
-                diagonal.iter_mut().zip(&row).for_each(|(d, b)| *d = (*d - b * b).max(0.0));
-                rows.push(row);
-            }
-            diagonal.iter_mut().zip(floor).for_each(|(d, f)| *d = if *d < *f { 0.0 } else { *d });
-            pivots.iter().for_each(|&pivot| diagonal[pivot] = 0.0);
-            Ok(())
-        }
-
-        fn append_row(&mut self, row: &[f64]) -> Result<(), Error> {
-            self.rows.lock().unwrap().push(row.to_vec());
-            Ok(())
-        }
-
-        fn update(&mut self, _: ArrayView2<'_, bool>, _: f64) -> Result<(), Error> {
-            Ok(())
-        }
-
-        fn apply(
-            &self,
-            _: &[usize],
-            _: ArrayView2<'_, f64>,
-            _: ArrayViewMut2<'_, f64>,
-        ) -> Result<(), Error> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_remote_factor_of_the_rest_becomes_one_of_the_sum() {
-        use crate::precond::{LowRank, RankLimits};
-        let (n, d) = (120, 3);
-        let features = wave(n, d, 0.3) * 2.0;
-        let affine = Kernel::Polynomial { degree: 1, gamma: 0.4, offset: 1.5 };
-        let kernel = Kernel::Sum { terms: vec![Kernel::Rbf { gamma: 0.2 }, affine] };
-        let row = |i: usize| features.row(i).to_vec();
-        let roots: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
-        let gram = |kernel: &Kernel| {
-            let value = |i, j| kernel.evaluate(&row(i), &row(j)) * roots[i] * roots[j];
-            Array2::from_shape_fn((n, n), |(i, j)| value(i, j))
-        };
-        let (rest, trend) = kernel.split_trend().unwrap();
-        let exact = (Precision::F64, OperatorKind::Stored);
-        let host = HostOperator::new(features.view(), rest.clone(), exact.0, exact.1).unwrap();
-        let operator = Trended::new(Box::new(host), trend, features.view());
-        let rows = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let inner = Box::new(Dense { rest: gram(&rest), rows: Arc::clone(&rows) });
-        let (trend, whole) = (Arc::clone(&operator.trend), false);
-        let place = TrendedFactor { inner, trend, roots: Some(roots.clone()), whole };
-        let weighted = crate::operator::Weighted::new(&operator, Some(&roots));
-        let limits = RankLimits { max_rank: n, enough_trace: 1e-6 };
-        let mut rng = crate::random::stream(0, "pivots");
-        let factor =
-            LowRank::build_there(&weighted, Box::new(place), limits, &mut rng, || true).unwrap();
-        let mut factor = factor.into_remote().ok().unwrap();
-        let rank = factor.rank();
-        assert!(rank < n, "{rank}");
-        factor.update(Array2::from_elem((1, n), true).view(), 1.0).unwrap();
-        assert_eq!((factor.rank(), rows.lock().unwrap().len()), (rank, rank));
-        let mut product = Array2::<f64>::zeros((n, n));
-        for b in rows.lock().unwrap().iter() {
-            product += &Array2::from_shape_fn((n, n), |(i, j)| b[i] * b[j]);
-        }
-        assert!(worst(&product, &gram(&kernel)) < 1e-3);
-        assert_eq!(factor.gather(&[3, 5]).unwrap().len(), 2 * rank);
-    }
-}
+mod tests;

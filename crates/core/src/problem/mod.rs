@@ -31,6 +31,7 @@ mod certificate;
 mod groups;
 mod measure;
 mod point;
+mod rounding;
 mod theta;
 
 pub use certificate::{Certificate, Certified};

@@ -5,13 +5,11 @@
 //! nonnegative terms: that of the problem with Θ fixed, k‖Θ − Θ_x‖² and Tr((Θ − I)P_x). Θ is known
 //! to √(gap/k).
 
+use super::rounding::SUMS;
 use super::{Certificate, Certified, Problem};
 use crate::error::Error;
 use crate::linalg::dense::eigen;
 use ndarray::Array2;
-
-/// Relative error of the sums behind B and of its eigenvectors.
-const SUMS: f64 = 1e-12;
 
 /// A bound on [KIO 6] with what it is made of.
 pub(crate) struct ThetaBound {

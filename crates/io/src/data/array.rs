@@ -26,8 +26,13 @@ pub(super) struct Found {
 
 impl Found {
     /// Every value is finite, or missing where there may be `gaps`. `place` tells where a row stood
-    /// in the file.
-    pub fn check(&self, gaps: bool, place: impl Fn(usize) -> usize) -> Result<(), DataError> {
+    /// in the file, `names` what columns are called, where they have names.
+    pub fn check(
+        &self,
+        gaps: bool,
+        names: &[String],
+        place: impl Fn(usize) -> usize,
+    ) -> Result<(), DataError> {
         check_size(&self.path, &self.key, self.values.dim())?;
         let mut bad = self
             .values
@@ -39,6 +44,7 @@ impl Found {
             key: self.key.clone(),
             row: place(row),
             column,
+            name: names.get(column).cloned(),
             value,
             count: 1 + bad.count(),
         })

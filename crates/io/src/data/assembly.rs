@@ -46,8 +46,9 @@ pub(super) fn assemble(
     // Rows that are left out may hold anything.
     if request.missing != Missing::Keep {
         let gaps = whole.is_some();
-        signals.check(gaps, place)?;
-        decisions.as_ref().map(|decisions| decisions.check(gaps, place)).transpose()?;
+        signals.check(gaps, &names.signals, place)?;
+        let of_decisions = |found: &Found| found.check(gaps, &names.decisions, place);
+        decisions.as_ref().map(of_decisions).transpose()?;
     }
     let weights = weights.map(|(found, of)| weights_of(path, found, of, &kept)).transpose()?;
     let groups = groups.map(|(groups, of)| match &places {
@@ -131,7 +132,7 @@ fn weights_of(path: &Path, found: Found, of: RowsOf, kept: &Kept) -> Result<Vec<
     let places = kept.places();
     let is_kept = of == RowsOf::Kept;
     let place = |row: usize| places.as_ref().filter(|_| is_kept).map_or(row, |places| places[row]);
-    found.check(false, place)?;
+    found.check(false, &[], place)?;
     let shape = found.values.dim();
     let values = found.values.into_raw_vec_and_offset().0;
     let n_samples = if is_kept { kept.len() } else { kept.n_rows() };

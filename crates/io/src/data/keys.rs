@@ -125,7 +125,9 @@ fn one_of(
         [true, false] => Ok(0),
         [false, true] => Ok(1),
         [true, true] => Err(DataError::KeysAmbiguous { path, both, choose, found }),
-        [false, false] => Err(DataError::KeysAbsent { path, expected, choose, found }),
+        [false, false] => {
+            Err(DataError::KeysAbsent { path, expected, choose, found, is_table: false })
+        }
     }
 }
 

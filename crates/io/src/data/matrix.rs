@@ -64,7 +64,7 @@ impl SharedMatrix {
                 });
             }
         };
-        matrix.check(false, |row| row)?;
+        matrix.check(false, &[], |row| row)?;
         let bound = bound
             .map(|bound| {
                 if bound.values.ncols() == 1 {

@@ -11,14 +11,14 @@ use argwhy_core::dataset::Names;
 use super::DataRequest;
 use super::array::{Arrays, RowsOf};
 use super::encoding::Encoding;
-use super::groups::GroupKind;
+use super::groups::{ENDS, GroupKind};
 use super::kept::Kept;
-use super::keys;
+use super::keys::{self, Keys};
 use super::origin::Origin;
 use super::survey::Survey;
 use super::thinning::Selection;
 use super::walk;
-use crate::error::DataError;
+use crate::error::{DataError, shortened};
 use belonging::Belonging;
 use block::{Block, TensorBlock};
 use columns::Columns;
@@ -92,44 +92,51 @@ impl<'a> Table<'a> {
                 .zip(&named)
                 .any(|(name, found)| found.is_some() && name.as_deref() == Some(key))
         };
-        let chosen = keys::choose(origin.path, &keys, &asked, |key| own(key) || has(key))?;
+        let chosen = keys::choose(origin.path, &keys, &asked, |key| own(key) || has(key))
+            .map_err(DataError::of_a_table)?;
         let (has_decisions, has_weights) = (chosen.decisions.is_some(), chosen.weights.is_some());
         let groups = Belonging::new(&chosen, columns, &origin)?;
+        let weights = chosen.weights.as_ref().map(|key| Block::new(key.clone(), columns, &origin));
+        let weights = weights.transpose()?;
+        let tensors = tensors(request, &chosen, columns, &origin)?;
         let [signals, decisions] = named;
-        let roles = [
-            ("signals", Some(chosen.signals), signals, &known),
-            ("decisions", chosen.decisions, decisions, &request.decision_names),
-        ];
-        let (mut blocks, mut found) = (Vec::new(), Vec::new());
-        for (role, key, named, known) in roles {
-            let Some(key) = key else { continue };
-            let named = match named {
-                Some(named) => named,
-                None => Named::by_key(role, &key, known, columns, &origin)?,
-            };
-            let block = Block::of(key, named.columns).with_gaps();
-            blocks.push(match role {
-                "signals" if request.encoding.is_empty() => block.encodable(),
-                "signals" => block.encodable().encoded(&request.encoding, columns, &origin)?,
-                _ => block,
-            });
-            found.push(named.names);
+        let decisions = match (&chosen.decisions, decisions) {
+            (Some(key), None) => Some(Named::by_key(
+                "decisions",
+                key,
+                &request.decision_names,
+                &[],
+                columns,
+                &origin,
+            )?),
+            (_, decisions) => decisions,
+        };
+        let decided = decisions.as_ref().map_or(&[][..], |decisions| &decisions.columns);
+        check_limits(request, decided, columns, &origin)?;
+        let signals = if let Some(signals) = signals {
+            signals
+        } else {
+            let mut taken = with_a_role(&chosen, &tensors, columns);
+            taken.extend(groups.iter().flat_map(Belonging::columns));
+            taken.extend(weights.iter().flat_map(Block::columns));
+            taken.extend(decided);
+            let key = &chosen.signals;
+            let signals = Named::by_key("signals", key, &known, &taken, columns, &origin)?;
+            check_apart(&signals, decided, columns, &origin)?;
+            signals
+        };
+        let block = Block::of(chosen.signals, signals.columns).with_gaps().encodable();
+        let mut blocks = vec![if request.encoding.is_empty() {
+            block
+        } else {
+            block.encoded(&request.encoding, columns, &origin)?
+        }];
+        let mut names = Names { signals: signals.names, ..Names::default() };
+        if let Some((key, decisions)) = chosen.decisions.zip(decisions) {
+            blocks.push(Block::of(key, decisions.columns).with_gaps());
+            names.decisions = decisions.names;
         }
-        if let Some(key) = chosen.weights {
-            blocks.push(Block::new(key, columns, &origin)?);
-        }
-        let mut found = found.into_iter();
-        let mut names = Names { signals: found.next().unwrap_or_default(), ..Names::default() };
-        names.decisions = found.next().unwrap_or_default();
-        let mut tensors = Vec::new();
-        for key in chosen.constraints {
-            tensors.push(TensorBlock::new(key, columns, &origin)?);
-        }
-        for (key, limits) in [("lower", &request.lower), ("upper", &request.upper)] {
-            if !limits.is_empty() {
-                tensors.push(limit_block(key, limits, &tensors, columns, &origin)?);
-            }
-        }
+        blocks.extend(weights);
         names.lower.clone_from(&request.lower);
         names.upper.clone_from(&request.upper);
         let n_rows = match &body {
@@ -314,6 +321,78 @@ impl<'a> Table<'a> {
     }
 }
 
+/// The constraints that are asked for.
+fn tensors(
+    request: &DataRequest,
+    chosen: &Keys,
+    columns: &Columns,
+    origin: &Origin<'_>,
+) -> Result<Vec<TensorBlock>, DataError> {
+    let mut tensors = Vec::new();
+    for key in &chosen.constraints {
+        tensors.push(TensorBlock::new(key, columns, origin)?);
+    }
+    for (key, limits) in [("lower", &request.lower), ("upper", &request.upper)] {
+        if !limits.is_empty() {
+            tensors.push(limit_block(key, limits, &tensors, columns, origin)?);
+        }
+    }
+    Ok(tensors)
+}
+
+/// Columns that limit decisions or end episodes, asked for or not.
+fn with_a_role(chosen: &Keys, tensors: &[TensorBlock], columns: &Columns) -> Vec<usize> {
+    let unread = chosen.unread.iter().flat_map(|key| columns.under(key));
+    let ends = ENDS.into_iter().flat_map(|key| columns.under(key));
+    let limits = tensors.iter().flat_map(|tensor| tensor.block.columns()).copied();
+    unread.chain(ends).chain(limits).collect()
+}
+
+/// Limits that are named by columns have one, or a number, for each decision.
+fn check_limits(
+    request: &DataRequest,
+    decided: &[usize],
+    columns: &Columns,
+    origin: &Origin<'_>,
+) -> Result<(), DataError> {
+    for (side, limits) in [("lower", &request.lower), ("upper", &request.upper)] {
+        if !limits.is_empty() && !decided.is_empty() && limits.len() != decided.len() {
+            let decisions: Vec<String> =
+                decided.iter().map(|column| format!("`{}`", columns.name(*column))).collect();
+            let detail = format!(
+                "{side} limits are given for {} of the decisions, which are {} ({}); give a column or a number for \
+                 each, as in p_max,3",
+                limits.len(),
+                decided.len(),
+                decisions.join(", ")
+            );
+            return Err(DataError::Columns { path: origin.path.to_path_buf(), detail });
+        }
+    }
+    Ok(())
+}
+
+/// Who knows the decision need not learn it.
+fn check_apart(
+    signals: &Named,
+    decided: &[usize],
+    columns: &Columns,
+    origin: &Origin<'_>,
+) -> Result<(), DataError> {
+    let detail = match signals.columns.iter().find(|column| decided.contains(column)) {
+        Some(&both) => format!(
+            "the column `{}` is among the signals and the decisions; leave it out of one of them \
+             (a pattern such as `*` takes only what has no other role)",
+            shortened(columns.name(both))
+        ),
+        None if signals.columns.is_empty() => {
+            "no column is left for the signals: all have another role".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(DataError::Columns { path: origin.path.to_path_buf(), detail })
+}
+
 /// The columns that were named as limits.
 fn limit_block(
     key: &'static str,
@@ -330,8 +409,11 @@ fn limit_block(
         );
         return Err(DataError::Columns { path: origin.path.to_path_buf(), detail });
     }
-    let columns = Named::by_name(key, limits, columns, origin)?.columns;
-    Ok(TensorBlock::of(key, vec![columns.len()], columns))
+    let named = |name: &&String| !name.is_empty();
+    let names: Vec<String> = limits.iter().filter(named).cloned().collect();
+    let columns = Named::by_name(key, &names, columns, origin)?.columns;
+    let limited = limits.iter().map(|name| !name.is_empty()).collect();
+    Ok(TensorBlock::of(key, vec![columns.len()], columns).limiting(limited))
 }
 
 /// Signals and decisions by the names a model knows them by, where nobody chose them by key.

@@ -9,7 +9,7 @@ use crate::error::CliError;
 use argwhy::core::backend::Backend;
 use argwhy::settings::DeviceChoice;
 use argwhy::{FitSettings, Pipeline};
-use argwhy_cluster::{Bridge, ClusterBackend, Launch};
+use argwhy_cluster::{Bridge, ClusterBackend, Launch, Machines};
 use serde_json::{Map, Value, json};
 use std::env;
 use std::path::Path;
@@ -18,12 +18,26 @@ use std::sync::Arc;
 /// Where the Python interpreter is named, if `python3` is not the one with argwhy and Ray.
 const PYTHON: &str = "ARGWHY_PYTHON";
 
-/// The cluster as a backend, where one is asked for.
-pub fn backend(
+/// A cluster, and the process that has it.
+pub struct Cluster {
+    backend: Arc<dyn Backend>,
+    bridge: Arc<Bridge>,
+}
+
+impl Cluster {
+    /// Says how its workers do, for a line of progress.
+    pub fn words(&self) -> impl Fn() -> String + Send + 'static {
+        let bridge = Arc::clone(&self.bridge);
+        move || bridge.progress()
+    }
+}
+
+/// The cluster, where one is asked for.
+pub fn cluster(
     args: &FitArgs,
     (settings, source): (&FitSettings, &SourceOptions),
     outputs: &OutputOptions,
-) -> Result<Option<Arc<dyn Backend>>, CliError> {
+) -> Result<Option<Cluster>, CliError> {
     let Some(address) = &outputs.ray else {
         if outputs.ray_workers.or(outputs.ray_cpus).is_some() {
             let why = "ray-workers and ray-cpus are about a cluster; say where it is by --ray";
@@ -42,17 +56,16 @@ pub fn backend(
     let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
     let launch = Launch { python, options, version: env!("CARGO_PKG_VERSION") };
     let bridge = Bridge::new(&launch).map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(Some(Arc::new(ClusterBackend::new(Arc::new(bridge)))))
+    let bridge = Arc::new(bridge);
+    let backend = Arc::new(ClusterBackend::new(Arc::clone(&bridge) as Arc<dyn Machines>));
+    Ok(Some(Cluster { backend, bridge }))
 }
 
-/// A pipeline on that backend.
-pub fn pipeline(
-    settings: &FitSettings,
-    backend: Option<&Arc<dyn Backend>>,
-) -> Result<Pipeline, CliError> {
+/// A pipeline on it.
+pub fn pipeline(settings: &FitSettings, cluster: Option<&Cluster>) -> Result<Pipeline, CliError> {
     let pipeline = Pipeline::new(settings.clone())?;
-    Ok(match backend {
-        Some(backend) => pipeline.with_backend(Arc::clone(backend)),
+    Ok(match cluster {
+        Some(cluster) => pipeline.with_backend(Arc::clone(&cluster.backend)),
         None => pipeline,
     })
 }

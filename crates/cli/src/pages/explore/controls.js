@@ -55,11 +55,17 @@ function buildLimits() {
   const lines = lists.flatMap((list, kind) => list.map((value, at) => ({ code: kind * 2 ** 30 + at, kind, at, value })));
   const ever = lines.filter(({ value }) => Number.isFinite(value));
   $("limits-box").hidden = ever.length === 0;
-  const made = ever.map(({ code, kind }) => {
+  const titled = ({ code, kind, at }) => {
+    if (kind < 2) return limitName(code);
+    const { name, unit } = about.decisions[at];
+    return unit ? `${name}, ${unit}` : name;
+  };
+  const made = ever.map((line) => {
+    const { code, kind } = line;
     const field = element("input", { type: "number", step: "any", inputMode: "decimal", id: `limit-${code}` });
     field.onchange = () => changeLimit(code, field);
     return element("div", { className: "limit", "data-code": String(code) },
-      element("label", { htmlFor: `limit-${code}` }, `${limitName(code)} ${["=", "≤", "≥", "≤"][kind]}`), field,
+      element("label", { htmlFor: `limit-${code}` }, `${titled(line)} ${["=", "≤", "≥", "≤"][kind]}`), field,
       element("span", { className: "price" }));
   });
   const shown = made.length <= 8 ? made : [element("details", {}, element("summary", {}, `All ${made.length} limits`), ...made)];

@@ -52,6 +52,10 @@ impl Belonging {
         self.kind
     }
 
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// The same columns, with nothing read.
     pub fn afresh(&self) -> Self {
         Self {

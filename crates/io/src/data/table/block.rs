@@ -43,6 +43,8 @@ pub(super) struct TensorBlock {
     /// Sizes of the axes beyond the first.
     pub shape: Vec<usize>,
     pub block: Block,
+    /// The dimensions that have a column, where some have none.
+    limited: Vec<bool>,
 }
 
 /// What an empty cell of a bound means: no limit.
@@ -71,13 +73,26 @@ impl TensorBlock {
     }
 
     pub fn of(key: &'static str, shape: Vec<usize>, columns: Vec<usize>) -> Self {
-        Self { key, shape, block: Block::bound(key, columns) }
+        Self { key, shape, block: Block::bound(key, columns), limited: Vec::new() }
+    }
+
+    /// The same, where only some dimensions have a column.
+    pub fn limiting(self, limited: Vec<bool>) -> Self {
+        Self { shape: vec![limited.len()], limited, ..self }
     }
 
     pub fn finish(self, order: Option<&[usize]>, origin: &Origin<'_>) -> Result<Tensor, DataError> {
         let found = self.block.finish(order, origin)?;
         let shape: Vec<usize> = std::iter::once(found.values.nrows()).chain(self.shape).collect();
-        let values = found.values.into_raw_vec_and_offset().0;
+        let mut values = found.values.into_raw_vec_and_offset().0;
+        if self.limited.contains(&false) {
+            let none = empty_cell(self.key).unwrap_or(f64::NAN);
+            let mut own = values.into_iter();
+            let cells = shape[0] * self.limited.len();
+            let limited = self.limited.iter().cycle().take(cells);
+            values =
+                limited.map(|has| if *has { own.next().unwrap_or(none) } else { none }).collect();
+        }
         let values =
             ArrayD::from_shape_vec(IxDyn(&shape), values).map_err(|error| origin.corrupt(error))?;
         Ok(Tensor { path: found.path, key: self.key, values })

@@ -70,6 +70,16 @@ impl Columns {
     /// The columns a key stands for, in order: an exact name, else a family, else a list of names,
     /// ranges and patterns.
     pub fn of(&self, key: &str, origin: &Origin<'_>) -> Result<Vec<usize>, DataError> {
+        self.of_others(key, &[], origin)
+    }
+
+    /// The same, where patterns do not stand for columns that are `taken`: `*` is the rest.
+    pub fn of_others(
+        &self,
+        key: &str,
+        taken: &[usize],
+        origin: &Origin<'_>,
+    ) -> Result<Vec<usize>, DataError> {
         if self.names.iter().any(|name| name == key) {
             return Ok(vec![self.exact(key, origin)?]);
         }
@@ -79,16 +89,27 @@ impl Columns {
         }
         let mut columns: Vec<usize> = Vec::new();
         for one in key.split(',').map(str::trim) {
-            let found = match pattern::of(&self.names, one) {
+            let mut found = match pattern::of(&self.names, one) {
                 Some(found) => found,
                 None => vec![self.exact(one, origin)?],
             };
+            if pattern::is_open(one) && !self.contains(one) {
+                found.retain(|column| !taken.contains(column));
+            }
             // A pattern may meet what was named before.
             columns.extend(
                 found.iter().filter(|column| !columns.contains(column)).collect::<Vec<_>>(),
             );
         }
         Ok(columns)
+    }
+
+    /// The columns of a name, family or matrix, whichever there are.
+    pub fn under(&self, key: &str) -> impl Iterator<Item = usize> {
+        let belongs = move |name: &String| {
+            name == key || family_index(name, key).is_some() || matrix_index(name, key).is_some()
+        };
+        self.names.iter().enumerate().filter(move |(_, name)| belongs(name)).map(|(at, _)| at)
     }
 
     /// Whether `matrix` can be asked for the key.

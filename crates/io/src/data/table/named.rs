@@ -40,14 +40,16 @@ impl Named {
     }
 
     /// The columns of a key, in the order of the model's names `known` where they have these.
+    /// Patterns leave out what is `taken`.
     pub fn by_key(
         role: &'static str,
         key: &str,
         known: &[String],
+        taken: &[usize],
         columns: &Columns,
         origin: &Origin<'_>,
     ) -> Result<Self, DataError> {
-        let places = columns.of(key, origin)?;
+        let places = columns.of_others(key, taken, origin)?;
         if NAMELESS.contains(&key) {
             return Ok(Self { columns: places, names: Vec::new() });
         }

@@ -6,13 +6,18 @@ pub(super) fn of(names: &[String], text: &str) -> Option<Vec<usize>> {
     if text.is_empty() || names.iter().any(|name| name == text) {
         return None;
     }
-    let found: Vec<usize> = if text.contains(['*', '?']) {
+    let found: Vec<usize> = if is_open(text) {
         let fits = |column: &usize| fits(text.as_bytes(), names[*column].as_bytes());
         (0..names.len()).filter(fits).collect()
     } else {
         range(names, text)?.collect()
     };
     (!found.is_empty()).then_some(found)
+}
+
+/// Whether `text` stands for whatever fits, rather than for columns that are named.
+pub(super) fn is_open(text: &str) -> bool {
+    text.contains(['*', '?'])
 }
 
 /// Whether `text` is the name of a column, or a pattern or range that stands for some.
