@@ -1,4 +1,4 @@
-"""Questions that the paper did not ask: rows that nothing was chosen on, ideas, halves, a million.
+"""Questions that the paper did not ask: fresh rows, rehearsals, ideas, halves, a million.
 
 In: the folder of cells. Out: parts of the page, as in `tables.py`.
 """
@@ -7,6 +7,8 @@ import numpy as np
 from published import SIX, THREE
 from scores import choice, data_note, score_of
 from settings import IDEAS, ONE_FOR_ALL
+
+import rules
 
 # Rules whose choices are scored on fresh rows too.
 COMPARED = ("error", "ranks: error, drift", "liveliest within two percent")
@@ -62,6 +64,72 @@ def of_chosen(results, wanted, task, chosen, large):
     return score_of(results, wanted.chosen_on_fresh(task, chosen, large))
 
 
+def most_alike(results, cells):
+    """The candidate whose states are least apart from the demonstrated ones; None if one is missing."""
+    found = {name: results.get(cell) for name, cell in cells.items()}
+    return rules.smallest("apart")(found) if all(found.values()) else None
+
+
+def rehearsed_on_own_rows(results, wanted, task, large):
+    """For all fresh rows what a rehearsal with these rows chose, by name, and its score's cell."""
+    out = []
+    for rows, draw, loaded in wanted.fresh_rows(task, large):
+        name = most_alike(results, wanted.rehearsals(task, rows, draw, loaded, large))
+        if name is not None:
+            said = wanted.rehearsed(task, large)[name]
+            out.append((name, wanted.score(task, "argwhy", draw, rows, settings=said, **loaded)))
+    return out
+
+
+def rehearsed_on_draw_0(results, wanted, task):
+    """What a rehearsal with draw 0's rows chose, and the cells of its scores on fresh rows."""
+    first = wanted.rehearsed_rows(task)[0]
+    name = most_alike(results, wanted.rehearsals(task, *first))
+    return name, [] if name is None else wanted.chosen_on_fresh(task, wanted.rehearsed(task)[name])
+
+
+def rehearsed_cells(results, wanted):
+    for task, large in wanted.fresh_sizes():
+        yield from (cell for _, cell in rehearsed_on_own_rows(results, wanted, task, large))
+        if not large:
+            yield from rehearsed_on_draw_0(results, wanted, task)[1]
+
+
+def rehearsal(results, wanted, arguments):
+    rows, orders = [], {}
+    for task, large in wanted.fresh_sizes():
+        own = rehearsed_on_own_rows(results, wanted, task, large)
+        first, on_fresh = (None, []) if large else rehearsed_on_draw_0(results, wanted, task)
+        if not own and first is None:
+            continue
+        kio = wanted.fresh_kio(task, large)
+        rows.append({
+            "task": task, "data": data_note(results, kio, task), "genuine": wanted.is_genuine(task),
+            "n": kio[0]["rows"], "draws": len(kio), "published": {},
+            "KIO": score_of(results, kio),
+            "cloning": score_of(results, wanted.fresh_cloning(task, large)),
+            "argwhy": of_chosen(results, wanted, task, ONE_FOR_ALL, large),
+            "rehearsed": score_of(results, [cell for _, cell in own]),
+            "rehearsed on draw 0": score_of(results, on_fresh),
+            "chosen": [name for name, _ in own], "chosen on draw 0": first,
+        })
+        if not large:
+            orders[task] = order_on_draw_0(results, wanted, task)
+    return {"rows": rows, "correlation": orders}
+
+
+def order_on_draw_0(results, wanted, task):
+    """How well rehearsals order those candidates of draw 0 that were scored there, too."""
+    cells = wanted.rehearsals(task, *wanted.rehearsed_rows(task)[0])
+    judged = {name: found for name, cell in cells.items() if (found := results.get(cell))}
+    scores = {}
+    for name, cell in cells.items():
+        found = score_of(results, [wanted.tried(task, 0, cell["settings"])])
+        if found:
+            scores[name] = found["mean"]
+    return rules.correlation(judged, scores, "apart")
+
+
 def halves(results, wanted, arguments):
     rows = []
     for task in wanted.of(THREE):
@@ -87,4 +155,6 @@ def million(results, wanted, arguments):
     return {"rows": rows}
 
 
-PARTS = {"ideas": ideas, "fresh": fresh, "halves": halves, "million": million}
+PARTS = {
+    "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "halves": halves, "million": million,
+}

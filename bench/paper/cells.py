@@ -21,6 +21,7 @@ from tasks import TASKS
 import conic
 import criteria
 import published
+import rehearsal
 
 # From here on a GPU pays (and is there for one process at a time).
 LARGE = 10_000
@@ -77,6 +78,15 @@ def judge(cell, source):
             demonstrations, mask, cell["settings"], world, machine(cell["rows"]), cell["folds"]
         )
     return found
+
+
+def rehearse(cell, source):
+    """How like the demonstrations the policy's own states are, in the world, without rewards."""
+    demonstrations, mask = rows_of(cell, source)
+    policy, about = by_kernel(cell, source, demonstrations, mask)
+    about |= {"note": demonstrations.note, "genuine": demonstrations.genuine}
+    world = TASKS[cell["task"]].world
+    return about | rehearsal.measure(policy, demonstrations, mask, world, cell["episodes"])
 
 
 def trace(cell, source):
@@ -230,7 +240,7 @@ METHODS = {
 }
 KINDS = {
     "rollout": roll_out, "score": score, "judge": judge, "trace": trace, "teacher": teachers,
-    "scs": by_scs,
+    "scs": by_scs, "rehearse": rehearse,
 }
 
 

@@ -16,6 +16,9 @@ import cells
 
 # A cell is not begun when less than this is left, in seconds.
 LEAST = 3.0
+# Large fits wait for one another (`cells.one_gpu`); more of them at once would only stand in line
+# on cores that small ones could use. One fits, the others read their rows or act.
+LARGE_AT_ONCE = 4
 
 
 class Results:
@@ -60,6 +63,27 @@ def work(source, folder, waiting, done):
             done.put(("failed", os.getpid(), f"{name}\n{traceback.format_exc()}"))
 
 
+class Feed:
+    """Cells handed out one by one: what has not begun at the limit is not begun."""
+
+    def __init__(self, todo):
+        # The longest first, or the last of them would run alone.
+        todo = sorted(todo, key=lambda cell: -cell.get("rows", 0))
+        self.large = [cell for cell in todo if cell.get("rows", 0) > cells.LARGE]
+        self.small = [cell for cell in todo if cell.get("rows", 0) <= cells.LARGE]
+        self.running = set()
+
+    def next(self):
+        """None where there is none left."""
+        if self.large and (len(self.running) < LARGE_AT_ONCE or not self.small):
+            self.running.add(cells.name_of(self.large[0]))
+            return self.large.pop(0)
+        return self.small.pop(0) if self.small else None
+
+    def is_over(self, name):
+        self.running.discard(name)
+
+
 class Schedule:
     def __init__(self, results, source, jobs, deadline):
         self.results, self.source, self.jobs, self.deadline = results, source, jobs, deadline
@@ -72,20 +96,18 @@ class Schedule:
     def run(self, wanted, title):
         """Does what is not there yet. False where time ran out before everything was."""
         todo = [cell for cell in unique(wanted) if not self.is_done(cell)]
-        # The longest first, or the last of them would run alone.
-        todo.sort(key=lambda cell: -cell.get("rows", 0))
         if not todo:
             return True
         say(f"{title}: {len(todo)} cells on {self.jobs} cores, {self.left():.0f} s left")
         context = multiprocessing.get_context("spawn")
         waiting, done = context.Queue(), context.Queue()
-        feed = iter(todo)  # handed out one by one: what has not begun at the limit is not begun
+        feed = Feed(todo)
         workers = [
             context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
             for _ in range(min(self.jobs, len(todo)))
         ]
         for worker in workers:
-            waiting.put(next(feed))
+            waiting.put(feed.next())
             worker.start()
         finished = self._follow(workers, feed, waiting, done, len(todo))
         for worker in workers:
@@ -120,6 +142,7 @@ class Schedule:
             if what == "begun":
                 continue
             count += 1
+            feed.is_over(text.split("\n")[0])
             if what == "failed":
                 self.failed.append(text)
                 say(f"failed: {text}")
@@ -127,7 +150,7 @@ class Schedule:
                 say(f"{count}/{total} {text}")
             # Hand out the next one only while there is time for it.
             if self.left() > LEAST:
-                waiting.put(next(feed, None))
+                waiting.put(feed.next())
         for _ in workers:
             waiting.put(None)
         return True

@@ -294,6 +294,7 @@ def as_text(found):
         "growth": ("n", "KIO", "argwhy", "fixed", "cloning"),
         "why": ("n", "KIO", "fixed", "cloning"),
         "fresh": ("n", "KIO", "cloning", "argwhy", "tune", *beyond.COMPARED),
+        "rehearsal": ("n", "KIO", "cloning", "argwhy", "rehearsed", "rehearsed on draw 0"),
         "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
         "million": ("n", "argwhy"),
     }

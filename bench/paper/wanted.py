@@ -8,7 +8,7 @@ import settings
 
 PARTS = [
     "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
-    "fresh", "ideas", "halves", "million",
+    "fresh", "rehearsal", "ideas", "halves", "million",
 ]
 # Without the questions that the paper did not ask.
 USUAL = PARTS[: PARTS.index("why")]
@@ -70,13 +70,12 @@ class Wanted:
 
     def chosen(self, task, draw, chosen, rows=None):
         """The score of settings that a rule chose, by name or as they are."""
-        rows = self.rows(task) if rows is None else rows
-        return self.score(task, "argwhy", draw, rows, settings=self.named(chosen, rows))
+        return self.score(task, "argwhy", draw, rows, settings=self.named(chosen))
 
-    def named(self, chosen, rows):
+    def named(self, chosen):
         """Settings by the name that a rule gives them."""
         if chosen == settings.ONE_FOR_ALL:
-            return settings.one_for_all(rows)
+            return settings.FOR_ALL
         return self.grid[chosen] if isinstance(chosen, str) else chosen
 
     def table1(self):
@@ -232,8 +231,7 @@ class Wanted:
         ]
 
     def chosen_on_fresh(self, task, chosen, large=False):
-        rows = self.fresh_rows(task, large)[0][0]
-        return self.on_fresh(task, "argwhy", large, settings=self.named(chosen, rows))
+        return self.on_fresh(task, "argwhy", large, settings=self.named(chosen))
 
     def fresh_cloning(self, task, large=False):
         own = {"max_epochs": 20} if self.quick else {}
@@ -264,10 +262,36 @@ class Wanted:
             if large or task in SIX:
                 yield from self.fresh_cloning(task, large)
 
+    def rehearsed(self, task, large=False):
+        """Settings among which a rehearsal chooses, by name; few where each fit is large."""
+        if self.quick:
+            return {name: settings.REHEARSED[name] for name in settings.REHEARSED_LARGE[:2]}
+        if large:
+            return {name: settings.REHEARSED[name] for name in settings.REHEARSED_LARGE}
+        return {**settings.REHEARSED, "the paper's": {"preset": TASKS[task].preset}}
+
+    def rehearsals(self, task, rows, draw, loaded, large=False):
+        """The cells that a choice for these rows looks at, by the settings' names."""
+        cell = {"kind": "rehearse", "task": task, "rows": rows, "draw": draw, **loaded}
+        cell["episodes"] = self.landscape_episodes
+        return {name: {**cell, "settings": s} for name, s in self.rehearsed(task, large).items()}
+
+    def rehearsed_rows(self, task, large=False):
+        """Draw 0, where choices for other rows are made, and the fresh rows themselves."""
+        first = [] if large else [(self.landscape_rows(task), 0, {})]
+        return first + self.fresh_rows(task, large)
+
+    def rehearsal(self):
+        """What is compared with, and every candidate; scores of what is chosen come afterwards."""
+        yield from self.fresh()
+        for task, large in self.fresh_sizes():
+            for rows, draw, loaded in self.rehearsed_rows(task, large):
+                yield from self.rehearsals(task, rows, draw, loaded, large).values()
+
     def of_halves(self, task):
         """Medium-expert's halves alone and together, as many rows of each: by name."""
         rows = 10_000 // self.shrink
-        ways = {"KIO": {"preset": TASKS[task].preset}, "argwhy": settings.one_for_all(rows)}
+        ways = {"KIO": {"preset": TASKS[task].preset}, "argwhy": settings.FOR_ALL}
         parts = {"medium": {"half": 0}, "expert": {"half": 1}, "both": {}}
         return {
             f"{way}, {part}": {

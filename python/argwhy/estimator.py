@@ -87,7 +87,8 @@ class KernelInverseOptimizer(Parametrised):
         "compact", "tiled", "auto").
     device, device_memory:
         Where kernel values are computed: "cpu", "cuda" or "cuda:N" (an NVIDIA GPU), or "auto": on a
-        GPU where there is one and from 10,000 samples on; and the memory of it that may be used.
+        GPU where there is one and from 10,000 samples on; and the memory of it that may be used
+        (samples that do not fit pass through).
         With "cuda" batches are predicted there too.
     seed:
         Of everything random.

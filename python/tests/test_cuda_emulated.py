@@ -70,16 +70,26 @@ def strips(kernels, rows, n_rows, columns, n, v, terms, same):
     return partials.sum(0)
 
 
-def pairs(kernels, samples, n, v, terms, batch):
+def pairs(kernels, samples, n, v, terms, batch, panel=None):
+    """K v by pairs of groups, `batch` a launch, from panels of so many groups or from one."""
     width, groups = v.shape[1], -(-n // 512)
+    features, norms, pitch = samples
+    panel = panel or groups
+    # Copies, so that a kernel which read beyond its panel would read something else.
+    panels = [features[i * 512 : (i + panel) * 512].copy() for i in range(0, groups, panel)]
     of_rows, of_columns = (np.full((batch * groups * 512, width), 7.0) for _ in range(2))
     out = np.zeros((n, width))
     for first in range(0, groups, batch):
-        count = min(batch, groups - first)
-        kernels("exact_pairs", (count, groups - first), 256, samples[0], samples[1], u64(n), v, of_rows, of_columns,
-                samples[2], width, 0, width, groups, first, terms)  # fmt: skip
+        last = min(first + batch, groups)
+        for p in range(first // panel, -(-last // panel)):
+            a, a_end = max(p * panel, first), min((p + 1) * panel, last)
+            for q in range(p, len(panels)):
+                b, b_end = max(q * panel, a), min((q + 1) * panel, groups)
+                kernels("exact_pairs", (a_end - a, b_end - b), 256, panels[p], u64(p * panel * 512), panels[q],
+                        u64(q * panel * 512), norms, u64(n), v, of_rows, of_columns, pitch, width, 0, width, groups,
+                        first, a, b, terms)  # fmt: skip
         kernels("add_pairs", blocks((n - first * 512) * width), 256, of_rows, of_columns, out, u64(n), width, 0, width,
-                groups, first, count)  # fmt: skip
+                groups, first, last - first)  # fmt: skip
     return out
 
 
@@ -91,7 +101,10 @@ def test_exact_products_on_the_tensor_cores_agree_with_the_definition(tmp_path, 
         others = random.normal(size=(133, d))
         samples, rows = centred(kernels, x), centred(kernels, others)
         expected = gram(x, x, kind, 1 / d) @ v
-        assert off(pairs(kernels, samples, n, v, terms, batch), expected) < 1e-14
+        found = pairs(kernels, samples, n, v, terms, batch)
+        assert off(found, expected) < 1e-14
+        for panel in (1, 2):
+            assert (pairs(kernels, samples, n, v, terms, batch, panel) == found).all(), "streamed: other bits"
         assert off(strips(kernels, samples, n, samples, n, v, terms, 1), expected) < 1e-14
         between = strips(kernels, rows, 133, samples, n, v, terms, 0)
         assert off(between, gram(others, x, kind, 1 / d) @ v) < 1e-14

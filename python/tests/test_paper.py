@@ -20,13 +20,16 @@ HERE = Path(__file__).parents[2] / "bench" / "paper"
 sys.path.insert(0, str(HERE))
 
 import beyond  # noqa: E402
+import cells  # noqa: E402
 import criteria  # noqa: E402
 import data  # noqa: E402
 import ideas  # noqa: E402
 import page  # noqa: E402
 import policies  # noqa: E402
 import published  # noqa: E402
+import rehearsal  # noqa: E402
 import rules  # noqa: E402
+import schedule  # noqa: E402
 import settings  # noqa: E402
 from tasks import TASKS  # noqa: E402
 from wanted import Wanted  # noqa: E402
@@ -68,7 +71,7 @@ def folder(tmp_path_factory):
 
 
 def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, folder, tmp_path):
-    parts = "table1,table2,figure1,appendixc,landscape"
+    parts = "table1,table2,figure1,appendixc,landscape,rehearsal"
     line = ["--data", str(folder), "--out", str(tmp_path), "--quick", "--jobs", "2", "--tasks", "hopper-medium"]
     line += ["--episodes", "2", "--only", parts]
     assert runner.main(line) == 0
@@ -88,13 +91,15 @@ def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, fo
     errors = found["figure1"]["rows"][0]["errors"]
     assert len(errors) == 21 and errors[-1] < errors[0] / 10
     assert set(found["landscape"]["rules"]["hopper-medium"]) == {"best of all", *rules.RULES}
+    # 600 rows hold no second draw of 500, so nothing fresh is scored.
+    assert found["rehearsal"]["rows"][0]["chosen on draw 0"] in settings.REHEARSED_LARGE
     shown = (tmp_path / "index.html").read_text()
     assert shown.count("stands in") >= 5 and "<svg" in shown and "http" not in shown
     # What is there is not done again, and what is gone is. SCS may be missing, and is asked again.
-    cells = sorted(path for path in (tmp_path / "cells").iterdir() if not path.name.startswith("scs"))
-    gone = next(path for path in cells if path.name.startswith("score-hopper-medium-io"))
+    there = sorted(path for path in (tmp_path / "cells").iterdir() if not path.name.startswith("scs"))
+    gone = next(path for path in there if path.name.startswith("score-hopper-medium-io"))
     gone.unlink()
-    before = {path.name: path.stat().st_mtime_ns for path in cells if path != gone}
+    before = {path.name: path.stat().st_mtime_ns for path in there if path != gone}
     assert runner.main(line) == 0
     assert gone.exists()
     assert before == {name: (tmp_path / "cells" / name).stat().st_mtime_ns for name in before}
@@ -105,6 +110,7 @@ class Everything:
 
     def get(self, cell):
         found = {"error": 1.0, "jump": 1.0, "drift": 1.0, "folds": [1.0, 1.0]}
+        found["apart"] = 0.0 if cell.get("settings") == settings.REHEARSED["gradients 3/d"] else 1.0
         found |= {"scores": [cell["rows"] + 0.1 * cell["draw"]], "note": "stands in", "genuine": False}
         return {**found, "fit_seconds": 2.0, "relative_gap": 1e-7, "status": "solved"}
 
@@ -112,21 +118,83 @@ class Everything:
 def test_fresh_rows_are_none_of_those_that_choices_are_made_on(runner, folder):
     arguments = runner.parse_arguments(["--data", str(folder)])
     wanted = Wanted(data.Source(folder, folder), arguments)
-    for cell in [*wanted.fresh(), *wanted.halves()]:
-        assert cell["draw"] > 0
+    for cell in [*wanted.fresh(), *wanted.halves(), *beyond.rehearsed_cells(Everything(), wanted)]:
+        assert cell["kind"] == "score" and cell["draw"] > 0
     found = {name: part(Everything(), wanted, arguments) for name, part in beyond.PARTS.items()}
     rows = {(row["task"], row["n"]): row for row in found["fresh"]["rows"]}
     assert len(rows) == 13 and rows["hopper-expert", 5000]["draws"] == 3
     few, many = (rows["halfcheetah-expert", n]["argwhy"] for n in (10_000, 100_000))
     assert few["means"] == [10_000.1, 10_000.2] and many["means"] == [100_000.1]
     assert rows["hopper-medium", 5000]["error"]["means"] == [5000.1, 5000.2, 5000.3]
-    assert {cell["settings"]["width"] for cell in wanted.chosen_on_fresh("hopper-medium", settings.ONE_FOR_ALL)} == {0.3}
+    for task, large in (("hopper-medium", False), ("halfcheetah-expert", True)):
+        alike = wanted.chosen_on_fresh(task, settings.ONE_FOR_ALL, large)
+        assert all(cell["settings"] == settings.REHEARSED["gradients 0.3/d"] for cell in alike)
+    rehearsed = {(row["task"], row["n"]): row for row in found["rehearsal"]["rows"]}
+    assert list(rehearsed) == list(rows)
+    assert rehearsed["hopper-medium", 5000]["chosen"] == ["gradients 3/d"] * 3
+    assert rehearsed["hopper-medium", 5000]["rehearsed on draw 0"]["means"] == [5000.1, 5000.2, 5000.3]
+    assert rehearsed["halfcheetah-expert", 100_000]["rehearsed"]["means"] == [100_000.1]
     assert list(found["halves"]["rows"][0])[-3:] == list(beyond.OURS)
     assert found["million"]["rows"][0]["n"] == 1_000_000
     best = found["ideas"]["rows"]
     assert len(best) == len(settings.candidates()) + len(settings.IDEAS)
     shown = "".join(page.SECTIONS[name](part) for name, part in found.items())
-    assert "one for all" not in shown and shown.count("<table") == 4
+    assert "one for all" not in shown and shown.count("<table") == 6
+
+
+def test_a_rehearsal_is_no_choice_before_all_candidates_are_there(folder, runner):
+    class OneMissing(Everything):
+        def get(self, cell):
+            gone = cell.get("settings") == settings.REHEARSED["1/d"] and cell["kind"] == "rehearse"
+            return None if gone else super().get(cell)
+
+    wanted = Wanted(data.Source(folder, folder), runner.parse_arguments(["--data", str(folder)]))
+    assert list(beyond.rehearsed_cells(OneMissing(), wanted)) == []
+
+
+def test_rehearsed_states_are_apart_by_where_they_are_and_by_falling():
+    draw = np.random.default_rng(5)
+    shown = draw.standard_normal((3000, 4)) * [1.0, 10.0, 0.1, 3.0]
+    same, other = (draw.standard_normal((3000, 4)) * [1.0, 10.0, 0.1, 3.0] for _ in range(2))
+    moved = other + [0.0, 5.0, 0.0, 0.0]
+    known, alike, off = (rehearsal.scaled(states, shown) for states in (shown, same, moved))
+    np.testing.assert_allclose(np.mean((known**2).sum(axis=1)), 1.0, rtol=0.05)
+    level = rehearsal.apart(alike, known, 0.0)
+    assert 0.0 <= level < 1e-2 < rehearsal.apart(off, known, 0.0)
+    # Who stands where demonstrations are, and nowhere else, is near them and yet not alike.
+    still = np.tile(known[:1], (2000, 1))
+    assert rehearsal.distances(still, known).min(axis=1).max() < 1e-6 < 0.1 < rehearsal.apart(still, known, 0.0)
+    fallen = [rehearsal.apart(alike, known, missing) for missing in (0.0, 0.1, 0.5, 1.0)]
+    assert fallen == sorted(fallen) and fallen[1] > 3 * level
+    # All at one place: twice the distance to it, less what the demonstrations are among each other.
+    among = rehearsal.distances(known, known).mean()
+    assert fallen[-1] == pytest.approx(2 * np.sqrt((known**2).sum(axis=1) + 9.0).mean() - among)
+
+
+def test_a_rehearsal_watches_states_and_lengths_and_no_reward():
+    pytest.importorskip("gymnasium")
+    draw = np.random.default_rng(6)
+    still = type("Still", (), {"predict": staticmethod(lambda signals: np.zeros((len(signals), 3)))})()
+    seen = draw.standard_normal((400, 11))
+    given = data.Demonstrations(seen, np.zeros((400, 3)), np.arange(400) % 200 == 199, "", False)
+    mask = np.arange(400) < 300  # one episode and half of another
+    assert rehearsal.usual_length(given, mask) == 300
+    assert rehearsal.usual_length(given, np.ones(400, bool)) == 200
+    found = rehearsal.measure(still, given, np.ones(400, bool), "hopper", 3)
+    assert 0 < found["length"] < 200 and found["missing"] == pytest.approx(1 - found["length"] / 200)
+    assert found["apart"] > 0 and set(found) == {"apart", "missing", "nearest", "length"}
+    assert found == rehearsal.measure(still, given, np.ones(400, bool), "hopper", 3)
+
+
+def test_large_fits_leave_cores_to_small_ones():
+    todo = [{"kind": "score", "task": "a", "rows": rows, "draw": draw} for draw in range(6) for rows in (100_000, 500)]
+    feed = schedule.Feed(todo)
+    first = [feed.next() for _ in range(6)]
+    assert [cell["rows"] for cell in first] == [100_000] * 4 + [500] * 2
+    feed.is_over(cells.name_of(first[0]))
+    assert feed.next()["rows"] == 100_000
+    rest = [feed.next() for _ in range(5)]
+    assert [cell["rows"] for cell in rest] == [500] * 4 + [100_000] and feed.next() is None
 
 
 def test_a_deadline_leaves_whole_cells_only(runner, folder, tmp_path):

@@ -75,10 +75,8 @@ impl Pipeline {
     ) -> Result<ToFit, Error> {
         let loaded = self.load(path, request, rows)?;
         let n_rows = loaded.signals.nrows();
-        let rows = match rows {
-            Some(rows) => rows.resolve(n_rows)?,
-            None => std::iter::once(0..n_rows).collect(),
-        };
+        let every = || Ok(std::iter::once(0..n_rows).collect());
+        let rows = rows.map_or_else(every, |rows| rows.resolve(n_rows))?;
         Ok(ToFit { loaded, rows, features: None })
     }
 

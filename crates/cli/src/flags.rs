@@ -162,7 +162,8 @@ const MACHINE: [Flag; 7] = [
     flag(
         "device-memory",
         "16GiB",
-        "Memory of the GPU that may be used; most of what is free there if not given",
+        "Memory of the GPU that may be used; most of what is free there if not given. Samples that \
+         do not fit stay with the host and pass through",
     ),
     flag("seed", "N", "Seed of everything random"),
 ];

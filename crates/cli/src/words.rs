@@ -5,10 +5,7 @@ use argwhy::explain::{
     Change, Effect, Explanation, Freed, Money, OneDecision, Pair, TradeOff, Units,
 };
 
-/// A count with its noun: `1 step`, `2 steps`.
-pub fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
-}
+pub use argwhy::core::wording::count;
 
 /// A number with the unit of what is called so, where it has one.
 pub fn amount(value: f64, name: &str, units: &Units) -> String {

@@ -1,6 +1,6 @@
 //! What can go wrong in the mathematics, with the data a message needs.
 
-use crate::wording::Spelling;
+use crate::wording::{Spelling, count};
 use std::fmt;
 use thiserror::Error;
 
@@ -28,7 +28,7 @@ pub enum Error {
         right_rows: usize,
     },
     /// An array has the wrong number of columns.
-    #[error("{what} has {found} columns where {owner} has {expected}")]
+    #[error("{what} has {} where {owner} has {expected}", count(*found, "column"))]
     Width {
         /// Name of the array.
         what: &'static str,

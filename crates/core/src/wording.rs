@@ -7,6 +7,11 @@
 
 use std::fmt;
 
+/// `1 row`, `2 rows`.
+pub fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
 /// The spelling that a formatter asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {

@@ -131,7 +131,18 @@ fn time(device: &Device, n_samples: usize, n_features: usize, n_columns: usize) 
     let seconds = median(3, || drop(products.rows::<f32>(&rows).unwrap()));
     println!("  256 rows       {seconds:.5} s with their copy to the host");
     spot_check(&products, &rbf, features.view(), v.view());
+    let expected = [products.apply(v.view(), Precision::Fine), products.apply_exact(v.view())];
     drop(products);
+    if n_samples >= 20_000 {
+        let streamed = Products::streamed(device, features.view(), &rbf, true, 65_536).unwrap();
+        measure("fine streamed", Precision::Fine, &streamed);
+        let start = Instant::now();
+        let found = [streamed.apply(v.view(), Precision::Fine), streamed.apply_exact(v.view())];
+        println!("  both streamed  {:.5} s", start.elapsed().as_secs_f64());
+        assert!(found == expected, "streamed products have other bits");
+        let seconds = median(3, || drop(streamed.rows::<f32>(&rows).unwrap()));
+        println!("  256 rows so    {seconds:.5} s with their copy to the host");
+    }
     time_operator(device, &rbf, features.view(), n_columns);
     for (name, kernel) in
         [("matern52", Kernel::Matern52 { gamma }), ("laplace", Kernel::Laplace { gamma })]

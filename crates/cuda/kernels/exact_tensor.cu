@@ -201,16 +201,19 @@ __device__ __forceinline__ void share_sums(double (&values)[COUNT], int g) {
 
 // The same product for samples with themselves, each value computed once: a block owns a pair of groups a <= b and
 // adds K v_b to the rows of a, K' v_a to those of b. partials[a - first][b][row of the group][c], for both.
+// Rows and columns come from panels of whole groups, of which the first sample is given: all samples are one panel
+// where they fit. The launch covers a = a_begin + blockIdx.x, b = b_begin + blockIdx.y.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-exact_pairs(const double* centred, const double* norms, u64 n_samples, const double* v, double* row_partials,
-            double* column_partials, int pitch, int n_columns, int first_column, int width, int n_groups, int first,
+exact_pairs(const double* row_panel, u64 row_begin, const double* column_panel, u64 column_begin, const double* norms,
+            u64 n_samples, const double* v, double* row_partials, double* column_partials, int pitch, int n_columns,
+            int first_column, int width, int n_groups, int first, int a_begin, int b_begin,
             const __grid_constant__ Terms terms) {
     extern __shared__ __align__(128) double shared[];
     double* v_columns = shared + 2 * STAGE;              // [COLUMNS][WIDTH]
     double* v_rows = v_columns + COLUMNS * WIDTH;        // [ROWS][WIDTH]
     double* warp_sums = v_rows + ROWS * WIDTH;           // [8 warps][COLUMNS][WIDTH]
     double* column_sums = warp_sums + 8 * COLUMNS * WIDTH; // [GROUP][WIDTH]
-    const int a = first + blockIdx.x, b = first + blockIdx.y;
+    const int a = a_begin + blockIdx.x, b = b_begin + blockIdx.y;
     if (a > b) return;
     const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
     const int g = lane >> 2, t = lane & 3;
@@ -231,8 +234,9 @@ exact_pairs(const double* centred, const double* norms, u64 n_samples, const dou
                 double* stage = shared + (step & 1) * STAGE;
                 for (int unit = thread; unit < (ROWS + COLUMNS) * (CHUNK / 2); unit += THREADS) {
                     const int r = unit / (CHUNK / 2), k = unit % (CHUNK / 2) * 2;
-                    const u64 row = r < ROWS ? first_row + r : column + r - ROWS;
-                    copy16((u32)__cvta_generic_to_shared(stage + r * PITCH + k), centred + row * pitch + k0 + k);
+                    const double* from = r < ROWS ? row_panel + (first_row + r - row_begin) * pitch
+                                                  : column_panel + (column + r - ROWS - column_begin) * pitch;
+                    copy16((u32)__cvta_generic_to_shared(stage + r * PITCH + k), from + k0 + k);
                 }
             }
             asm volatile("cp.async.commit_group;");

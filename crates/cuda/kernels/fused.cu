@@ -156,8 +156,11 @@ struct Layout {
     float* column_sums; // [2 row warps][group rows][SUMS]
 };
 
+// Rows and columns come from panels of tiles: chunks x rows x CHUNK, each part (or f32) apart. All samples are
+// one panel where they fit.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each part (or f32) apart
+fused(const char* __restrict__ row_panel, u64 row_padded, int row_first, // the panel's rows, its first tile
+      const char* __restrict__ column_panel, u64 column_padded, int column_first,
       const float* __restrict__ half_norms,
       const char* __restrict__ v,        // tiles x GROUPS x 8 x TILE in f16
       float* __restrict__ row_partials,  // [a - first][b][group rows][n]
@@ -165,12 +168,13 @@ fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each p
       int n,            // columns of V in this pass
       int n_tiles,      // of all rows
       int group_tiles,  // tiles a side of a pair
-      int n_groups, int first, // the launch covers a = first + blockIdx.x, b = first + blockIdx.y
+      int n_groups, int first,  // of the partial sums' a
+      int a_first, int b_first, // the launch covers a = a_first + blockIdx.x, b = b_first + blockIdx.y
       int chunks, int stage_chunks, int stages,
       int resident)     // whether all chunks of a tile's rows stay in shared memory
 {
     extern __shared__ __align__(128) char shared[];
-    const int a = first + blockIdx.x, b = first + blockIdx.y;
+    const int a = a_first + blockIdx.x, b = b_first + blockIdx.y;
     if (a > b) return;
     const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
     const int row_half = warp / COLUMN_WARPS, column_part = warp % COLUMN_WARPS;
@@ -191,9 +195,8 @@ fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each p
     at.row_sums = at.s_columns + 2 * TILE;
     at.column_sums = at.row_sums + COLUMN_WARPS * TILE * SUMS;
 
-    const u64 padded = (u64)n_tiles * TILE;
-    // Copies one chunk of a tile's features.
-    auto copy_chunk = [&](char* to, int tile, int chunk) {
+    // Copies one chunk of a tile's features, the tile counted from the first of its panel.
+    auto copy_chunk = [&](char* to, const char* features, u64 padded, int tile, int chunk) {
         u32 address = shared_address(to);
         if (KIND == LAPLACE) {
             // [chunk][feature][row] in f32.
@@ -228,17 +231,18 @@ fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each p
 
     for (int i = thread; i < 2 * group_rows * SUMS; i += THREADS) at.column_sums[i] = 0.0f;
 
-    const int b_first = b * group_tiles, b_last = min(b_first + group_tiles, n_tiles);
+    const int b_begin = b * group_tiles, b_last = min(b_begin + group_tiles, n_tiles);
     const int a_last = min((a + 1) * group_tiles, n_tiles);
     for (int row_tile = a * group_tiles; row_tile < a_last; row_tile++) {
-        const int j_first = a == b ? row_tile : b_first;
+        const int j_first = a == b ? row_tile : b_begin;
         const int total = (b_last - j_first) * steps;
         __syncthreads(); // the last tile's readers are done with what is overwritten now
         for (int i = thread; i < COLUMN_WARPS * TILE * SUMS; i += THREADS) at.row_sums[i] = 0.0f;
         copy_v(at.v_rows, row_tile);
         copy_norms(at.s_rows, row_tile);
         if (resident)
-            for (int c = 0; c < chunks; c++) copy_chunk(at.rows + c * CHUNK_BYTES, row_tile, c);
+            for (int c = 0; c < chunks; c++)
+                copy_chunk(at.rows + c * CHUNK_BYTES, row_panel, row_padded, row_tile - row_first, c);
 
         // Step s is the part `s % steps` of the features for the column tile `s / steps`.
         auto prefetch = [&](int s) {
@@ -247,8 +251,8 @@ fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each p
                 int c0 = part * stage_chunks, c1 = min(c0 + stage_chunks, chunks);
                 for (int c = c0; c < c1; c++) {
                     int offset = slot * stage_bytes + (c - c0) * CHUNK_BYTES;
-                    copy_chunk(at.columns + offset, j_first + j, c);
-                    if (!resident) copy_chunk(at.rows + offset, row_tile, c);
+                    copy_chunk(at.columns + offset, column_panel, column_padded, j_first + j - column_first, c);
+                    if (!resident) copy_chunk(at.rows + offset, row_panel, row_padded, row_tile - row_first, c);
                 }
                 if (part == 0) {
                     copy_v(at.v_columns + (j & 1) * V_BYTES, j_first + j);
@@ -442,7 +446,7 @@ fused(const char* __restrict__ features, // chunks x padded rows x CHUNK, each p
             }
             if (!diagonal) {
                 float* sums = at.column_sums
-                    + ((u64)row_half * group_rows + (j - b_first) * TILE + column_part * COLUMNS) * SUMS;
+                    + ((u64)row_half * group_rows + (j - b_begin) * TILE + column_part * COLUMNS) * SUMS;
 #pragma unroll
                 for (int i = 0; i < PAIRS; i++)
 #pragma unroll

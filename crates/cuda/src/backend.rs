@@ -21,6 +21,8 @@ const SHARE: f64 = 0.9;
 const RATE: f64 = 3.5e11;
 /// Bytes of this process that the driver and the kernels it compiles take, about.
 const DRIVER_BYTES: u64 = 512 << 20;
+/// Rank of a preconditioner that is worth streaming samples for.
+const LEAST_RANK: usize = 512;
 /// Seconds that a call takes before it computes.
 const LATENCY: f64 = 2e-4;
 
@@ -52,13 +54,38 @@ impl CudaBackend {
     /// Fails with why a fit of this size cannot be done on this GPU: its kernel has no form
     /// there, or it does not fit.
     pub fn check(&self, kernel: &Kernel, n_samples: usize, n_features: usize) -> Result<(), Error> {
-        let needed = Products::bytes(&Recipe::new(kernel)?, n_samples, n_features);
-        if needed <= self.memory {
+        // A fit adds trends itself.
+        let recipe = Recipe::new(&kernel.without_trend())?;
+        let needed = Products::bytes(&recipe, n_samples, n_features);
+        if self.room(&recipe, n_samples, n_features).is_some() {
             return Ok(());
         }
         let (needed, free) = (needed as usize, self.memory as usize);
         Err(Error::NoMemory { what: "the kernel matrix's samples", needed, free })
     }
+
+    /// How samples are held: on the GPU, or where they do not fit beside a preconditioner that is
+    /// of use, in panels.
+    fn room(&self, recipe: &Recipe, n_samples: usize, n_features: usize) -> Option<Room> {
+        let all = Room { panel_rows: None, bytes: Products::bytes(recipe, n_samples, n_features) };
+        let beside = self.memory.saturating_sub(Factor::bytes(n_samples, LEAST_RANK, 1));
+        if all.bytes <= beside {
+            return Some(all);
+        }
+        let in_panels = Products::panel_rows(recipe, n_samples, n_features, beside).map(|rows| {
+            let bytes = Products::streamed_bytes(recipe, (n_samples, n_features), rows);
+            Room { panel_rows: Some(rows), bytes }
+        });
+        // Few samples are on the GPU whole, and have the preconditioner that is left room for.
+        in_panels.or_else(|| (all.bytes <= self.memory).then_some(all))
+    }
+}
+
+/// What samples take on a GPU.
+struct Room {
+    /// Samples of a panel; none where all are there.
+    panel_rows: Option<usize>,
+    bytes: u64,
 }
 
 impl Backend for CudaBackend {
@@ -80,9 +107,21 @@ impl Backend for CudaBackend {
             && self.check(kernel, n_samples, n_features).is_ok()
     }
 
-    fn operator_bytes(&self, _: &Kernel, n_samples: usize, n_features: usize, _: Storage) -> u64 {
+    fn operator_bytes(
+        &self,
+        kernel: &Kernel,
+        n_samples: usize,
+        n_features: usize,
+        _: Storage,
+    ) -> u64 {
+        let pinned = || {
+            let recipe = Recipe::new(kernel).ok()?;
+            self.room(&recipe, n_samples, n_features)?.panel_rows?;
+            Some(Products::host_bytes(&recipe, n_samples, n_features))
+        };
         // The diagonal, the envelope of rounding, and a copy of the features on their way.
-        DRIVER_BYTES + ((2 + n_features) * n_samples * size_of::<f64>()) as u64
+        let vectors = ((2 + n_features) * n_samples * size_of::<f64>()) as u64;
+        DRIVER_BYTES + vectors + pinned().unwrap_or(0)
     }
 
     fn product_bytes(&self, n_samples: usize, n_vectors: usize) -> u64 {
@@ -97,13 +136,25 @@ impl Backend for CudaBackend {
     ) -> Result<Box<dyn KernelOperator>, CoreError> {
         let working = storage.precision == Precision::F32;
         let accuracy = storage.accuracy;
-        Ok(Box::new(CudaOperator::new(&self.device, features, kernel, working, accuracy)?))
+        let (n_samples, n_features) = features.dim();
+        let room = Recipe::new(kernel).ok().and_then(|r| self.room(&r, n_samples, n_features));
+        let panel_rows = room.and_then(|room| room.panel_rows);
+        Ok(Box::new(match panel_rows {
+            None => CudaOperator::new(&self.device, features, kernel, working, accuracy)?,
+            Some(rows) => {
+                let how = (working, accuracy);
+                CudaOperator::streamed(&self.device, features, kernel, how, rows)?
+            }
+        }))
     }
 
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, CoreError> {
         let Law::Kernel(support) = &model.law else { return Ok(None) };
         let (n_samples, n_features) = (support.signals.nrows(), model.features.n_features());
-        if n_samples == 0 || self.check(&support.kernel, n_samples, n_features).is_err() {
+        // Signals pass through in batches; samples in panels would have to as well, for each.
+        let fits = Recipe::new(&support.kernel)
+            .is_ok_and(|recipe| Products::bytes(&recipe, n_samples, n_features) <= self.memory);
+        if n_samples == 0 || !fits {
             return Ok(None);
         }
         let predictor = CudaPredictor::new(&self.device, model, support).map_err(failed)?;
@@ -130,7 +181,7 @@ impl Backend for CudaBackend {
         decision_dim: usize,
     ) -> Option<usize> {
         let recipe = Recipe::new(kernel).ok()?;
-        let left = self.memory.checked_sub(Products::bytes(&recipe, n_samples, n_features))?;
+        let left = self.memory.checked_sub(self.room(&recipe, n_samples, n_features)?.bytes)?;
         // Memory grows with the rank, a little faster than in proportion.
         let fits = |rank: &usize| Factor::bytes(n_samples, *rank, decision_dim) <= left;
         (1..=n_samples / 64 + 1).map(|tiles| tiles * 64).take_while(fits).last()

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
-    ValidAsZeroBits, result,
+    PinnedHostSlice, ValidAsZeroBits, result,
 };
 use cudarc::nvrtc::Ptx;
 use ndarray::ArrayViewMut2;
@@ -177,6 +177,18 @@ impl Device {
 
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
+    }
+
+    /// A stream beside the one that kernels run in.
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, Error> {
+        self.context.new_stream().map_err(|error| Error::from_driver("opening a stream", error))
+    }
+
+    /// Memory of the host that copies go to and from at full speed, not set to anything.
+    pub(crate) fn pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, Error> {
+        // SAFETY: callers write to all of it before they read.
+        unsafe { self.context.alloc_pinned(len) }
+            .map_err(|error| Error::from_driver("pinning memory of the host", error))
     }
 
     /// Bytes of shared memory: the most of one block, and all of a multiprocessor.

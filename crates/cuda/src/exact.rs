@@ -2,20 +2,28 @@
 //! differences or, for products where all terms are of the Euclidean distance, on the tensor cores.
 #![allow(unsafe_code)]
 
+mod centred;
+
+pub(crate) use centred::Centred;
+
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::fused::one_thread_each;
 use crate::linear;
+use crate::panels::{Panel, Step};
 use crate::products::Columns;
 use crate::recipe::{Kind, MAX_TERMS, Recipe, Term};
-use cudarc::driver::{CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
+use cudarc::driver::{
+    CudaSlice, CudaViewMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+};
 
 /// Rows and columns of a tile, `TILE` in `kernels/exact.cu`.
 const TILE: usize = 64;
 /// Threads of a block there.
 const THREADS: u32 = 256;
-/// Columns of V in one pass there.
+/// Columns of V in one pass there, and where a block of threads has little shared memory.
 const WIDTH: usize = 8;
+pub(crate) const NARROW: usize = 4;
 /// Strips of columns with partial sums of their own: enough blocks for few samples, little memory
 /// for many.
 const STRIPS: usize = 16;
@@ -25,7 +33,7 @@ const STRIPS: usize = 16;
 const GROUP: usize = 512;
 pub(crate) const PAIR_BYTES: usize = 1 << 30;
 /// Samples from which on pairs keep a large GPU as busy as strips do, with half the work.
-const PAIRS_FROM: usize = 16_384;
+pub(crate) const PAIRS_FROM: usize = 16_384;
 
 /// `Terms` in `kernels/exact.cu`.
 #[derive(Clone, Copy, Debug)]
@@ -66,47 +74,12 @@ const TENSOR_ROWS: usize = 128;
 const TENSOR_COLUMNS: usize = 64;
 const TENSOR_CHUNK: usize = 16;
 
-/// Features less their means, padded for the tensor cores, and their squared norms.
-#[derive(Debug)]
-pub(crate) struct Centred {
-    features: CudaSlice<f64>,
-    norms: CudaSlice<f64>,
-    pitch: usize,
-}
-
-impl Centred {
-    /// `features`: n_samples × n_features on the GPU; `means`: one a feature.
-    pub(crate) fn new(
-        device: &Device,
-        features: &CudaSlice<f64>,
-        means: &CudaSlice<f64>,
-        n_samples: usize,
-    ) -> Result<Self, Error> {
-        let pitch = means.len().div_ceil(TENSOR_CHUNK) * TENSOR_CHUNK;
-        let padded = n_samples.div_ceil(TENSOR_ROWS) * TENSOR_ROWS;
-        let what = "centred features";
-        let mut centred = Self {
-            features: device.zeros(what, padded * pitch)?,
-            norms: device.zeros(what, padded)?,
-            pitch,
-        };
-        let (n, p) = (n_samples as u64, padded as u64);
-        let (d, pitch) = (int(means.len()), int(pitch));
-        let function = device.function("exact_tensor_4", "centre", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(features).arg(means).arg(&mut centred.features).arg(&mut centred.norms);
-        launch.arg(&n).arg(&p).arg(&d).arg(&pitch);
-        // SAFETY: the arguments are those of the kernel; it writes `padded` rows, as allocated.
-        unsafe { launch.launch(one_thread_each(padded)) }.map_err(computing)?;
-        Ok(centred)
-    }
-}
-
 /// Samples that exact values are computed from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exact<'a> {
     pub(crate) device: &'a Device,
-    pub(crate) features: &'a CudaSlice<f64>,
+    /// None where they are on the host: products are then by pairs of centred ones.
+    pub(crate) features: Option<&'a CudaSlice<f64>>,
     pub(crate) n_samples: usize,
     pub(crate) n_features: usize,
     pub(crate) recipe: &'a Recipe,
@@ -170,7 +143,7 @@ impl Exact<'_> {
         if let (Some(own), Some(other)) = (self.centred, rows.centred)
             && std::ptr::eq(own, other)
             && self.n_samples >= PAIRS_FROM
-            && self.pair_shared_bytes(v.n_columns.min(WIDTH)) <= self.device.shared_memory()?.0
+            && (self.features.is_none() || self.has_room_for_pairs(v.n_columns)?)
         {
             self.pair_products(own, v, &mut out)?;
             return Ok(out);
@@ -203,15 +176,20 @@ impl Exact<'_> {
         v: &Columns,
         out: &mut Columns,
     ) -> Result<(), Error> {
-        let width = v.n_columns.min(WIDTH);
+        let most = if self.has_room_for_pairs(v.n_columns)? { WIDTH } else { NARROW };
+        let width = v.n_columns.min(most);
         let len = Pairs::of(self.n_samples, width).partials(width);
         let what = "exact partial sums";
         let mut partials = [self.device.zeros(what, len)?, self.device.zeros(what, len)?];
-        for first in (0..v.n_columns).step_by(WIDTH) {
-            let pass = (first, (v.n_columns - first).min(WIDTH));
+        for first in (0..v.n_columns).step_by(most) {
+            let pass = (first, (v.n_columns - first).min(most));
             let pairs = Pairs::of(self.n_samples, width);
             for group in (0..pairs.n_groups).step_by(pairs.batch) {
-                self.pair_batch(centred, v, &mut partials, pass, (pairs, group))?;
+                let batch = group..(group + pairs.batch).min(pairs.n_groups);
+                centred.features.each_step((pairs.n_groups, GROUP), batch, |step, panels| {
+                    let place = (pairs, group, step);
+                    self.pair_batch((centred, &panels), v, &mut partials, pass, place)
+                })?;
                 self.add_pairs(&partials, out, pass, (pairs, group))?;
             }
         }
@@ -221,38 +199,47 @@ impl Exact<'_> {
         Ok(())
     }
 
-    /// Partial sums of the pairs of groups from `group` on, a batch of them.
+    /// Partial sums of the pairs of groups of a step; the buffers begin with a = `group`.
     fn pair_batch(
         &self,
-        centred: &Centred,
+        (centred, panels): (&Centred, &[Panel<'_, f64>; 2]),
         v: &Columns,
         [rows, columns]: &mut [CudaSlice<f64>; 2],
         (first, width): (usize, usize),
-        (pairs, group): (Pairs, usize),
+        (pairs, group, step): (Pairs, usize, &Step),
     ) -> Result<(), Error> {
         let program = self.tensor_program(width).0;
         let terms = Terms::new(self.recipe);
         let n = self.n_samples as u64;
-        let ints = [centred.pitch, v.n_columns, first, width, pairs.n_groups, group].map(int);
+        let ints = [centred.pitch, v.n_columns, first, width, pairs.n_groups, group];
+        let ints = ints.into_iter().chain([step.a.start, step.b.start]).map(int);
+        let ints: Vec<i32> = ints.collect();
+        let begins = panels.each_ref().map(|panel| panel.first as u64);
         let shared_bytes = self.pair_shared_bytes(width);
         let function = self.device.function(program, "exact_pairs", shared_bytes)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(&centred.features).arg(&centred.norms).arg(&n).arg(&v.data);
-        launch.arg(rows).arg(columns);
+        for (panel, begin) in panels.iter().zip(&begins) {
+            launch.arg(panel.data).arg(begin);
+        }
+        launch.arg(&centred.norms).arg(&n).arg(&v.data).arg(rows).arg(columns);
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
         launch.arg(&terms);
-        let left = pairs.n_groups - group;
         let grid = LaunchConfig {
-            grid_dim: (pairs.batch.min(left) as u32, left as u32, 1),
+            grid_dim: (step.a.len() as u32, step.b.len() as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: shared_bytes as u32,
         };
-        // SAFETY: the arguments are those of the kernel; `Pairs` sized the buffers it writes, and
-        // features are padded to whole row tiles.
+        // SAFETY: the arguments are those of the kernel; `Pairs` sized the buffers it writes, the
+        // panels have all groups of the step, padded to whole row tiles.
         unsafe { launch.launch(grid) }.map_err(computing)?;
         Ok(())
+    }
+
+    /// Whether a block of threads has the shared memory that pairs take with so many columns of V.
+    pub(crate) fn has_room_for_pairs(&self, n_columns: usize) -> Result<bool, Error> {
+        Ok(self.pair_shared_bytes(n_columns.min(WIDTH)) <= self.device.shared_memory()?.0)
     }
 
     /// Shared memory of a block: two stages of features, V of both sides, the sums of eight warps,
@@ -288,7 +275,7 @@ impl Exact<'_> {
     /// The program for so many columns of V, and how many it is made for.
     fn tensor_program(&self, width: usize) -> (&'static str, usize) {
         let single = matches!(self.recipe.terms[..], [Term { kind: Kind::Rbf, .. }]);
-        match (single, width <= 4) {
+        match (single, width <= NARROW) {
             (true, true) => ("exact_rbf_4", 4),
             (true, false) => ("exact_rbf_8", 8),
             (false, true) => ("exact_tensor_4", 4),
@@ -317,8 +304,8 @@ impl Exact<'_> {
         let shared_bytes = numbers * size_of::<f64>();
         let function = self.device.function(program, "exact_tensor", shared_bytes)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(&row_centred.features).arg(&row_centred.norms).arg(&sizes[0]);
-        launch.arg(&centred.features).arg(&centred.norms).arg(&sizes[1]).arg(&v.data).arg(partials);
+        launch.arg(row_centred.all()).arg(&row_centred.norms).arg(&sizes[0]);
+        launch.arg(centred.all()).arg(&centred.norms).arg(&sizes[1]).arg(&v.data).arg(partials);
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
@@ -348,7 +335,7 @@ impl Exact<'_> {
         let ints = [self.n_features, v.n_columns, first, width].map(int);
         let function = self.device.function(self.program(), "exact_product", 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(rows.features).arg(&sizes[0]).arg(self.features).arg(&sizes[1]);
+        launch.arg(rows.all()).arg(&sizes[0]).arg(self.all()).arg(&sizes[1]);
         launch.arg(&v.data).arg(partials);
         ints.iter().for_each(|int| {
             launch.arg(int);
@@ -392,7 +379,7 @@ impl Exact<'_> {
         &self,
         rows: &[u64],
         columns: Option<&[u64]>,
-        out: &mut CudaSlice<T>,
+        out: &mut CudaViewMut<'_, T>,
         pitch: usize,
     ) -> Result<(), Error> {
         let terms = Terms::new(self.recipe);
@@ -405,7 +392,7 @@ impl Exact<'_> {
         let (d, n_rows, null) = (int(self.n_features), int(rows.len()), 0_u64);
         let function = self.device.function(self.program(), T::FUNCTION, 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(self.features).arg(&indices);
+        launch.arg(self.all()).arg(&indices);
         match &column_indices {
             Some(columns) => launch.arg(columns),
             None => launch.arg(&null),
@@ -421,6 +408,11 @@ impl Exact<'_> {
         // for each.
         unsafe { launch.launch(grid) }.map_err(computing)?;
         Ok(())
+    }
+
+    /// Features, all on the GPU.
+    pub(crate) fn all(&self) -> &CudaSlice<f64> {
+        self.features.expect("features are on the GPU where they are taken as they are")
     }
 
     fn program(&self) -> &'static str {

@@ -134,7 +134,7 @@ impl Factor {
         }
         let numbers = products.numbers(pivots)?;
         let Growing { panels: [panel, found], .. } = &mut growing;
-        products.exact().values(&numbers, None, panel, self.pitch)?;
+        products.rows_into(&numbers, panel, self.pitch)?;
         let numbers = device.upload("row numbers", &numbers)?;
         self.weigh(&device, panel, &numbers)?;
         self.subtract_known(&device, panel, &numbers)?;

@@ -3,10 +3,11 @@
 
 use crate::device::{Device, int};
 use crate::error::Error;
+use crate::panels::{Features, Panel, Panels, Step};
 use crate::plan::{CHUNK, Plan, Stages, TILE};
 use crate::products::Columns;
 use crate::recipe::{Kind, Term};
-use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaSlice, CudaView, LaunchConfig, PushKernelArg};
 use std::f64::consts::LOG2_E;
 
 /// How closely products follow the kernel.
@@ -35,10 +36,13 @@ pub(crate) struct Packed {
     n_samples: usize,
     n_chunks: usize,
     /// Two halves, or one f32, a feature.
-    features: CudaSlice<u16>,
+    features: Features<u16>,
     norms_high: CudaSlice<f32>,
     norms_full: CudaSlice<f32>,
 }
+
+/// As messages name what `Packed` holds.
+const PACKED: &str = "packed features";
 
 /// Buffers that products leave for the next one.
 #[derive(Debug, Default)]
@@ -68,39 +72,92 @@ impl Packed {
         means: &CudaSlice<f64>,
         n_samples: usize,
     ) -> Result<Self, Error> {
-        let n_features = means.len();
+        let n_rows = n_samples.next_multiple_of(TILE);
+        let mut packed = Self::unfilled(device, term, means.len(), n_samples)?;
+        let data = packed.fill(device, &features.as_view(), means, (0, n_samples))?;
+        packed.features = Features::Resident { data, n_rows };
+        Ok(packed)
+    }
+
+    /// The same in panels of `panel_rows`, which `push` brings.
+    pub(crate) fn streamed(
+        device: &Device,
+        term: Term,
+        n_features: usize,
+        n_samples: usize,
+        panel_rows: usize,
+    ) -> Result<Self, Error> {
+        let mut packed = Self::unfilled(device, term, n_features, n_samples)?;
+        let width = 2 * packed.n_chunks * CHUNK;
+        packed.features = Features::Streamed(Panels::new(device, panel_rows, width)?);
+        Ok(packed)
+    }
+
+    /// The features of the next samples, from number `first` on.
+    pub(crate) fn push(
+        &mut self,
+        device: &Device,
+        features: &CudaView<'_, f64>,
+        means: &CudaSlice<f64>,
+        first: usize,
+    ) -> Result<(), Error> {
+        let panel = self.fill(device, features, means, (first, features.len() / means.len()))?;
+        match &mut self.features {
+            Features::Streamed(panels) => panels.push(&panel),
+            Features::Resident { .. } => Ok(()),
+        }
+    }
+
+    fn unfilled(
+        device: &Device,
+        term: Term,
+        n_features: usize,
+        n_samples: usize,
+    ) -> Result<Self, Error> {
         let n_chunks = n_features.div_ceil(CHUNK).max(1);
-        let padded = n_samples.div_ceil(TILE) * TILE;
-        let what = "packed features";
-        let norms = if term.kind == Kind::Laplace { 1 } else { padded };
-        let mut packed = Self {
+        let norms = if term.kind == Kind::Laplace { 1 } else { n_samples.next_multiple_of(TILE) };
+        Ok(Self {
             term,
             n_samples,
             n_chunks,
-            features: device.zeros(what, 2 * padded * n_chunks * CHUNK)?,
-            norms_high: device.zeros(what, norms)?,
-            norms_full: device.zeros(what, norms)?,
-        };
-        let scale = feature_scale(&term);
-        let shift = if term.kind == Kind::Rbf { HALF_SHIFT } else { 0.0 };
-        let (n, p) = (n_samples as u64, padded as u64);
-        let (d, chunks) = (int(n_features), int(n_chunks));
-        let laplace = term.kind == Kind::Laplace;
+            features: Features::Resident { data: device.zeros(PACKED, 1)?, n_rows: 0 },
+            norms_high: device.zeros(PACKED, norms)?,
+            norms_full: device.zeros(PACKED, norms)?,
+        })
+    }
+
+    /// Packs the features of samples `first..first + count`, and their norms where those belong.
+    fn fill(
+        &mut self,
+        device: &Device,
+        features: &CudaView<'_, f64>,
+        means: &CudaSlice<f64>,
+        (first, count): (usize, usize),
+    ) -> Result<CudaSlice<u16>, Error> {
+        let padded = count.next_multiple_of(TILE);
+        let mut out = device.zeros::<u16>(PACKED, 2 * padded * self.n_chunks * CHUNK)?;
+        let scale = feature_scale(&self.term);
+        let shift = if self.term.kind == Kind::Rbf { HALF_SHIFT } else { 0.0 };
+        let (n, p) = (count as u64, padded as u64);
+        let (d, chunks) = (int(means.len()), int(self.n_chunks));
+        let laplace = self.term.kind == Kind::Laplace;
         let name = if laplace { "pack_floats" } else { "pack_halves" };
         let function = device.function("pack", name, 0)?;
+        let norms = if laplace { 0..1 } else { first..first + padded };
+        let mut high = self.norms_high.slice_mut(norms.clone());
+        let mut full = self.norms_full.slice_mut(norms);
         let mut launch = device.stream().launch_builder(&function);
         launch.arg(features).arg(means).arg(&scale);
         if laplace {
-            launch.arg(&mut packed.features);
+            launch.arg(&mut out);
         } else {
-            launch.arg(&shift).arg(&mut packed.features);
-            launch.arg(&mut packed.norms_high).arg(&mut packed.norms_full);
+            launch.arg(&shift).arg(&mut out).arg(&mut high).arg(&mut full);
         }
         launch.arg(&n).arg(&p).arg(&d).arg(&chunks);
         // SAFETY: the arguments are those of the kernel in number, order and type; it writes
         // `padded` rows, as allocated.
         unsafe { launch.launch(one_thread_each(padded)) }.map_err(packing)?;
-        Ok(packed)
+        Ok(out)
     }
 
     /// `out += K·v` for this term's K, columns `first..first + width` (at most 8).
@@ -120,7 +177,11 @@ impl Packed {
         scratch.reserve(device, &plan)?;
         self.pack_v(device, &plan, v, largest, first, scratch)?;
         for first_group in (0..plan.n_groups).step_by(plan.batch) {
-            self.multiply(device, precision, &plan, first_group, scratch)?;
+            let groups = (plan.n_groups, plan.group_rows());
+            let batch = first_group..(first_group + plan.batch).min(plan.n_groups);
+            self.features.each_step(groups, batch, |step, panels| {
+                self.multiply(device, precision, &plan, (first_group, step), &panels, scratch)
+            })?;
             self.reduce(device, &plan, first_group, largest, out, first, scratch)?;
         }
         Ok(())
@@ -148,13 +209,14 @@ impl Packed {
         Ok(())
     }
 
-    /// Partial sums of the pairs (a, b) with a in `first..first + batch`.
+    /// Partial sums of the pairs (a, b) of a step; the buffers begin with a = `first`.
     fn multiply(
         &self,
         device: &Device,
         precision: Precision,
         plan: &Plan,
-        first: usize,
+        (first, step): (usize, &Step),
+        panels: &[Panel<'_, u16>; 2],
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let program = program(self.term.kind, precision, plan.v_groups);
@@ -170,27 +232,33 @@ impl Packed {
             plan.group_tiles,
             plan.n_groups,
             first,
+            step.a.start,
+            step.b.start,
             self.n_chunks,
             stages.chunks,
             stages.count,
             usize::from(stages.resident),
         ]
         .map(int);
+        let padded = panels.each_ref().map(|panel| panel.n_rows as u64);
+        let first_tiles = panels.each_ref().map(|panel| int(panel.first / TILE));
         let mut launch = device.stream().launch_builder(&function);
-        launch.arg(&self.features).arg(norms).arg(scratch.v.as_ref().expect("reserved"));
+        for i in 0..2 {
+            launch.arg(panels[i].data).arg(&padded[i]).arg(&first_tiles[i]);
+        }
+        launch.arg(norms).arg(scratch.v.as_ref().expect("reserved"));
         launch.arg(scratch.rows.as_mut().expect("reserved"));
         launch.arg(scratch.columns.as_mut().expect("reserved"));
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
-        let left = plan.n_groups - first;
         let grid = LaunchConfig {
-            grid_dim: (plan.batch.min(left) as u32, left as u32, 1),
+            grid_dim: (step.a.len() as u32, step.b.len() as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: stages.shared_bytes as u32,
         };
         // SAFETY: the arguments are those of the kernel; the plan that sized the buffers also
-        // bounds what it writes.
+        // bounds what it writes, and the panels have all groups of the step.
         unsafe { launch.launch(grid) }.map_err(multiplying)?;
         Ok(())
     }

@@ -28,6 +28,7 @@ mod factor;
 mod fused;
 mod linear;
 mod operator;
+mod panels;
 mod plan;
 mod predict;
 mod products;

@@ -36,7 +36,7 @@ pub(crate) fn add_product(
 
         let function = device.function("linear", "inner_partials", 0)?;
         let mut launch = device.stream().launch_builder(&function);
-        launch.arg(samples.features).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
+        launch.arg(samples.all()).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
         launch.arg(columns).arg(first).arg(w).arg(&strip_rows);
         let grid = LaunchConfig {
             grid_dim: (strips as u32, 1, 1),
@@ -56,7 +56,7 @@ pub(crate) fn add_product(
 
         let function = device.function("linear", "add_outer", 0)?;
         let mut launch = device.stream().launch_builder(&function);
-        launch.arg(rows.features).arg(&inner).arg(&mut out.data).arg(&n_rows).arg(&d);
+        launch.arg(rows.all()).arg(&inner).arg(&mut out.data).arg(&n_rows).arg(&d);
         launch.arg(columns).arg(first).arg(w);
         // SAFETY: as above; it adds to columns first..first + width of `out`.
         unsafe { launch.launch(one_thread_each(rows.n_samples * width)) }.map_err(multiplying)?;

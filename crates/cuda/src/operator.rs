@@ -46,6 +46,28 @@ impl CudaOperator {
         working: bool,
         accuracy: f64,
     ) -> Result<Self, CoreError> {
+        Self::made(device, features, kernel, (working, accuracy), None)
+    }
+
+    /// The same with features on the host, of which panels of `panel_rows` samples pass through the
+    /// GPU ([`Products::streamed`]).
+    pub fn streamed(
+        device: &Device,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        (working, accuracy): (bool, f64),
+        panel_rows: usize,
+    ) -> Result<Self, CoreError> {
+        Self::made(device, features, kernel, (working, accuracy), Some(panel_rows))
+    }
+
+    fn made(
+        device: &Device,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        (working, accuracy): (bool, f64),
+        panel_rows: Option<usize>,
+    ) -> Result<Self, CoreError> {
         kernel.validate_for(features.ncols())?;
         if features.nrows() == 0 {
             return Err(CoreError::NoSamples);
@@ -58,7 +80,12 @@ impl CudaOperator {
         let prepared = Prepared { working, centred: rounded.centred };
         let rounding = rounded.envelope();
         drop((scaled, rounded));
-        let products = Products::prepared(device, features, kernel, prepared).map_err(failed)?;
+        let products = match panel_rows {
+            None => Products::prepared(device, features, kernel, prepared),
+            Some(_) if !prepared.centred => Err(by_differences()),
+            Some(rows) => Products::streamed(device, features, kernel, working, rows),
+        };
+        let products = products.map_err(failed)?;
         let samples = Samples { products: Arc::new(products), diagonal, rounding };
         Ok(Self::of(Arc::new(samples), working))
     }
@@ -67,6 +94,12 @@ impl CudaOperator {
         let exact = || Box::new(Self { samples: Arc::clone(&samples), exact: None });
         Self { exact: working.then(exact), samples }
     }
+}
+
+/// Only centred features pass in panels.
+fn by_differences() -> Error {
+    let kernel = "a kernel this narrow, of samples that do not fit there at once,";
+    Error::Kernel { kernel: kernel.to_owned() }
 }
 
 /// κ(z, z) of every row. Fails where that overflows.

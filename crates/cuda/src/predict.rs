@@ -51,21 +51,74 @@ impl BatchPredictor for CudaPredictor {
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), CoreError> {
         let batches: Vec<_> = signals.axis_chunks_iter(Axis(0), BATCH).collect();
-        let features_of = |batch: usize| {
-            let signals = batches.get(batch)?;
-            Some(self.features.transform(*signals))
-        };
-        let mut ready = features_of(0).transpose()?;
-        for (batch, mut out) in out.axis_chunks_iter_mut(Axis(0), BATCH).enumerate() {
-            let Some(features) = ready else { break };
-            // While the GPU has this batch, the host's cores compute the features of the next.
-            let (found, next) = rayon::join(
-                || self.products.apply_between(features.view(), &self.coefficients),
-                || features_of(batch + 1).transpose(),
-            );
-            out.assign(&found.map_err(failed)?);
-            ready = next?;
-        }
-        Ok(())
+        let mut out: Vec<_> = out.axis_chunks_iter_mut(Axis(0), BATCH).collect();
+        let features = |batch: usize| self.features.transform(batches[batch]);
+        one_ahead(batches.len(), features, |batch, features| {
+            let found = self.products.apply_between(features.view(), &self.coefficients);
+            out[batch].assign(&found.map_err(failed)?);
+            Ok(())
+        })
+    }
+}
+
+/// Uses what is prepared for each of `count` batches, in order. While one is used, by the GPU, the
+/// host's cores prepare the next.
+fn one_ahead<T: Send, E: Send>(
+    count: usize,
+    prepare: impl Fn(usize) -> Result<T, E> + Sync,
+    mut apply: impl FnMut(usize, T) -> Result<(), E> + Send,
+) -> Result<(), E> {
+    let at = |batch: usize| (batch < count).then(|| prepare(batch)).transpose();
+    let mut ready = at(0)?;
+    for batch in 0..count {
+        let Some(prepared) = ready else { break };
+        let (done, next) = rayon::join(|| apply(batch, prepared), || at(batch + 1));
+        done?;
+        ready = next?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::time::Duration;
+
+    #[test]
+    fn the_next_batch_is_prepared_while_one_is_applied_and_their_order_is_kept() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let (began, begins) = channel();
+        let begins = Mutex::new(begins);
+        let mut applied = Vec::new();
+        let done: Result<(), RecvTimeoutError> = pool.install(|| {
+            let prepare = |batch: usize| {
+                began.send(batch).expect("somebody listens");
+                Ok(10 * batch)
+            };
+            one_ahead(4, prepare, |batch, prepared| {
+                // It waits for the next to begin: one after the other, that never would.
+                let begins = begins.lock().expect("nobody else listens");
+                while batch < 3 && begins.recv_timeout(Duration::from_secs(20))? <= batch {}
+                applied.push((batch, prepared));
+                Ok(())
+            })
+        });
+        assert_eq!(done, Ok(()));
+        assert_eq!(applied, [(0, 0), (1, 10), (2, 20), (3, 30)]);
+    }
+
+    #[test]
+    fn the_first_failure_ends_it() {
+        let mut applied = 0;
+        let prepare = |batch: usize| if batch == 2 { Err("features") } else { Ok(()) };
+        let done = one_ahead(5, prepare, |_, ()| {
+            applied += 1;
+            Ok(())
+        });
+        assert_eq!((done, applied), (Err("features"), 2));
+        assert_eq!(one_ahead(0, prepare, |_, ()| Ok(())), Ok(()));
+        assert_eq!(one_ahead(1, |_| Ok(()), |_, ()| Err("lost")), Err("lost"));
     }
 }

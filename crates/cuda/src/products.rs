@@ -1,24 +1,25 @@
 //! The kernel matrix of some samples as something to multiply with. K itself is never stored.
 
+mod check;
+mod streamed;
+
+pub(crate) use check::check_range;
+use check::{check_features, check_finite};
+
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::exact::{self, Centred, Entry, Exact};
-use crate::fused::{
-    self, LARGEST_FEATURE, Packed, Precision, Scratch, feature_scale, one_thread_each,
-};
+use crate::fused::{self, Packed, Precision, Scratch, one_thread_each};
 use crate::linear;
 use crate::plan::GROUP_COLUMNS;
-use crate::recipe::{Kind, Recipe};
+use crate::recipe::Recipe;
 use argwhy_core::Kernel;
 use cudarc::driver::{CudaSlice, PushKernelArg};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of V that share one computation of the kernel values.
 const PASS_COLUMNS: usize = 2 * GROUP_COLUMNS;
-/// Numbers that one core checks at a time.
-const CHECKED_TOGETHER: usize = 1 << 16;
 
 /// A matrix of n_samples rows on the GPU, in f64.
 #[derive(Debug)]
@@ -57,11 +58,20 @@ pub struct Products {
     recipe: Recipe,
     n_samples: usize,
     n_features: usize,
-    features: CudaSlice<f64>,
+    held: Held,
     means: CudaSlice<f64>,
     centred: Option<Centred>,
     packed: Option<Vec<Packed>>,
     scratch: Mutex<Scratch>,
+}
+
+/// Where features are as they came, scaled.
+#[derive(Debug)]
+enum Held {
+    /// On the GPU.
+    There(CudaSlice<f64>),
+    /// On the host, in panels of so many samples.
+    Here { features: Array2<f64>, panel_rows: usize },
 }
 
 impl Products {
@@ -85,19 +95,7 @@ impl Products {
     ) -> Result<Self, Error> {
         let recipe = Recipe::new(kernel)?;
         let features = recipe.scaled(features)?;
-        let (n_samples, n_features) = features.dim();
-        if n_samples == 0 || n_features == 0 {
-            let expected = "at least one row and column".to_owned();
-            return Err(Error::Shape { what: "features", found: features.dim(), expected });
-        }
-        check_finite("features", features.view())?;
-        // Distances do not change, and ‖a‖² + ‖b‖² − 2aᵀb cancels least around the mean.
-        let means = features.mean_axis(Axis(0)).expect("there are rows").to_vec();
-        if prepared.working {
-            for term in recipe.terms.iter().filter(|term| term.kind != Kind::Laplace) {
-                check_range(features.view(), &means, feature_scale(term))?;
-            }
-        }
+        let means = check_features(&recipe, features.view(), prepared.working)?;
         let on_device = device.upload("the features", features.as_slice().expect("row by row"))?;
         let means = device.upload("the features' means", &means)?;
         Self::from_device(device, recipe, on_device, means, prepared)
@@ -123,7 +121,7 @@ impl Products {
             recipe,
             n_samples,
             n_features,
-            features,
+            held: Held::There(features),
             means,
             centred,
             packed,
@@ -218,12 +216,17 @@ impl Products {
     ) -> Result<Array2<f64>, Error> {
         let rows = self.recipe.scaled(rows)?;
         check_finite("features", rows.view())?;
+        if let Held::Here { .. } = self.held {
+            let needed = Self::bytes(&self.recipe, self.n_samples, self.n_features) as usize;
+            let free = self.device.probe()?.free_memory;
+            return Err(Error::NoMemory { what: "predicting from all samples", needed, free });
+        }
         let features = self.device.upload("features", rows.as_slice().expect("row by row"))?;
         let n_rows = rows.nrows();
         let centre = |_| Centred::new(&self.device, &features, &self.means, n_rows);
         let centred = self.centred.as_ref().map(centre).transpose()?;
         let others = Exact {
-            features: &features,
+            features: Some(&features),
             n_samples: n_rows,
             centred: centred.as_ref(),
             ..self.exact()
@@ -241,11 +244,14 @@ impl Products {
         let n_samples = samples.len();
         let centre = |_| Centred::new(&self.device, &features, &self.means, n_samples);
         let centred = self.centred.as_ref().map(centre).transpose()?;
-        let few =
-            Exact { features: &features, n_samples, centred: centred.as_ref(), ..self.exact() };
+        let centred = centred.as_ref();
+        let few = Exact { features: Some(&features), n_samples, centred, ..self.exact() };
         let data = v.t().as_standard_layout().into_owned();
         let data = self.device.upload("vectors", data.as_slice().expect("row by row"))?;
         let columns = Columns { data, n_samples, n_columns: v.nrows() };
+        if let Held::Here { features, panel_rows } = &self.held {
+            return self.products_by_panels((features, *panel_rows), &few, &columns);
+        }
         let found = few.product(&self.exact(), &columns)?;
         let mut out = Array2::zeros((v.nrows(), self.n_samples));
         self.download_rows(&found, out.view_mut())?;
@@ -277,16 +283,48 @@ impl Products {
         columns: Option<&[usize]>,
     ) -> Result<Array2<T>, Error> {
         let row_numbers = self.numbers(rows)?;
-        let columns = columns.map(|columns| self.numbers(columns)).transpose()?;
-        let width = columns.as_ref().map_or(self.n_samples, Vec::len);
+        let width = columns.map_or(self.n_samples, <[usize]>::len);
         let shape = (rows.len(), width);
         if rows.is_empty() || width == 0 {
             return Ok(Array2::from_shape_simple_fn(shape, T::default));
         }
         let mut out = self.device.zeros("rows of K", rows.len() * width)?;
-        self.exact().values(&row_numbers, columns.as_deref(), &mut out, width)?;
+        match columns {
+            None => self.rows_into(&row_numbers, &mut out, width)?,
+            Some(columns) => self.block_into((rows, columns), &mut out)?,
+        }
         let values = self.device.download(&out)?;
         Ok(Array2::from_shape_vec(shape, values).expect("one value a row and column"))
+    }
+
+    /// out[r · pitch + j] = κ(rows\[r\], j) for all samples j.
+    pub(crate) fn rows_into<T: Entry>(
+        &self,
+        rows: &[u64],
+        out: &mut CudaSlice<T>,
+        pitch: usize,
+    ) -> Result<(), Error> {
+        match &self.held {
+            Held::There(_) => self.exact().values(rows, None, &mut out.as_view_mut(), pitch),
+            Held::Here { features, panel_rows } => {
+                self.values_by_panels((features, *panel_rows), rows, out, pitch)
+            }
+        }
+    }
+
+    /// K[rows, columns], wherever features are.
+    fn block_into<T: Entry>(
+        &self,
+        (rows, columns): (&[usize], &[usize]),
+        out: &mut CudaSlice<T>,
+    ) -> Result<(), Error> {
+        let both: Vec<usize> = rows.iter().chain(columns).copied().collect();
+        let features = self.gather(&both)?;
+        let numbers: Vec<u64> = (0..both.len() as u64).collect();
+        let (rows, columns) = numbers.split_at(rows.len());
+        let n_samples = both.len();
+        let part = Exact { features: Some(&features), n_samples, centred: None, ..self.exact() };
+        part.values(rows, Some(columns), &mut out.as_view_mut(), columns.len())
     }
 
     /// Numbers of samples as kernels take them.
@@ -362,13 +400,21 @@ impl Products {
     /// Features of the listed samples.
     #[allow(unsafe_code)]
     fn gather(&self, samples: &[usize]) -> Result<CudaSlice<f64>, Error> {
+        let from = match &self.held {
+            Held::There(features) => features,
+            Held::Here { features, .. } => {
+                self.numbers(samples)?;
+                let few = features.select(Axis(0), samples);
+                return self.device.upload("the features", few.as_slice().expect("row by row"));
+            }
+        };
         let numbers = self.device.upload("row numbers", &self.numbers(samples)?)?;
         let len = samples.len() * self.n_features;
         let mut out = self.device.zeros("the features", len)?;
         let (n, d) = (samples.len() as u64, int(self.n_features));
         let function = self.device.function("pack", "gather_rows", 0)?;
         let mut launch = self.device.stream().launch_builder(&function);
-        launch.arg(&self.features).arg(&numbers).arg(&mut out).arg(&n).arg(&d);
+        launch.arg(from).arg(&numbers).arg(&mut out).arg(&n).arg(&d);
         // SAFETY: the arguments are those of the kernel; `numbers` checked the samples.
         unsafe { launch.launch(one_thread_each(len)) }
             .map_err(|error| Error::from_driver("copying features", error))?;
@@ -378,63 +424,14 @@ impl Products {
     pub(crate) fn exact(&self) -> Exact<'_> {
         Exact {
             device: &self.device,
-            features: &self.features,
+            features: match &self.held {
+                Held::There(features) => Some(features),
+                Held::Here { .. } => None,
+            },
             n_samples: self.n_samples,
             n_features: self.n_features,
             recipe: &self.recipe,
             centred: self.centred.as_ref(),
         }
-    }
-}
-
-fn check_finite(what: &'static str, array: ArrayView2<'_, f64>) -> Result<(), Error> {
-    let all_finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
-    let finite = match array.as_slice() {
-        Some(values) => values.par_chunks(CHECKED_TOGETHER).all(all_finite),
-        None => array.iter().all(|value| value.is_finite()),
-    };
-    if finite {
-        return Ok(());
-    }
-    match array.indexed_iter().find(|(_, value)| !value.is_finite()) {
-        None => Ok(()),
-        Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
-    }
-}
-
-/// Whether f16 holds features that are so far from their means.
-pub(crate) fn check_range(
-    features: ArrayView2<'_, f64>,
-    means: &[f64],
-    scale: f64,
-) -> Result<(), Error> {
-    let distance = |column: usize, z: f64| ((z - means[column]) * scale).abs();
-    let beyond =
-        |((_, column), z): &((usize, usize), &f64)| distance(*column, **z) > LARGEST_FEATURE;
-    match features.indexed_iter().find(beyond) {
-        None => Ok(()),
-        Some(((row, column), z)) => {
-            Err(Error::Range { row, column, distance: distance(column, *z) })
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    #[test]
-    fn features_that_f16_cannot_hold_are_named() {
-        let features = array![[0.0, 1.0], [0.0, 2e5]];
-        let message = check_range(features.view(), &[0.0, 1.0], 1.0).unwrap_err().to_string();
-        assert!(message.starts_with("feature 1 lies 1.99999e5 length scales"), "{message}");
-        assert!(check_range(features.view(), &[0.0, 1.0], 0.1).is_ok());
-    }
-
-    #[test]
-    fn values_that_are_not_finite_are_named() {
-        let message = check_finite("v", array![[0.0], [f64::NAN]].view()).unwrap_err().to_string();
-        assert_eq!(message, "v has the value NaN at row 1, column 0; every value must be finite");
     }
 }

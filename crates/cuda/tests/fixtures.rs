@@ -308,3 +308,24 @@ fn a_trend_beside_a_wide_kernel_takes_as_few_products_as_on_the_host() {
     let [a, b] = [by_host, by_gpu].map(|outcome| outcome.certified.certificate);
     assert!((a.objective - b.objective).abs() <= 2e-6 * a.objective.abs(), "{a:?} {b:?}");
 }
+
+/// The whole solver, with features on the GPU and in panels from the host.
+#[test]
+fn a_fit_with_samples_in_panels_has_the_same_bits() {
+    let Ok(device) = Device::new(0) else { return };
+    let n = 20_000;
+    let mut random = ChaCha8Rng::seed_from_u64(10);
+    let features = Array2::<f64>::from_shape_simple_fn((n, 5), || random.random_range(-2.0..2.0));
+    let decisions = Array2::from_shape_fn((n, 2), |(i, j)| features[[i, j]].sin().clamp(-0.8, 0.8));
+    let bounds = DecisionSet::bounds(2, -0.8, 0.8).unwrap();
+    let problem = Problem::new(decisions.view(), bounds, 1e-5).unwrap();
+    let (kernel, how) = (Kernel::Matern52 { gamma: 0.2 }, (true, ORDINARY_ACCURACY));
+    let all = CudaOperator::new(&device, features.view(), &kernel, how.0, how.1).unwrap();
+    let panels = CudaOperator::streamed(&device, features.view(), &kernel, how, 4096).unwrap();
+    let settings = NewtonSettings { max_rank: Some(300), ..NewtonSettings::default() };
+    let [all, panels] = [all, panels]
+        .map(|operator| newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap());
+    assert_eq!(all.status, argwhy_core::solver::Status::Solved);
+    assert_eq!(all.kernel_products, panels.kernel_products);
+    assert!(all.certified.coefficients == panels.certified.coefficients, "other bits");
+}

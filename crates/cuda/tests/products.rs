@@ -86,3 +86,51 @@ fn rows_agree_with_the_definition() {
         assert_eq!(products.rows::<f64>(&[150]), Err(Error::Row { row: 150, n_samples: 150 }));
     }
 }
+
+/// Panels that divide the samples and that do not, passes of one width and of two.
+#[test]
+fn samples_in_panels_have_the_bits_that_all_of_them_have() {
+    let Some(device) = device() else { return };
+    let n = 20_000;
+    let features = 2.0 + uniform(n, 11, 4);
+    let gamma = 0.1;
+    let terms = vec![Kernel::Rbf { gamma }, Kernel::Matern32 { gamma }];
+    for kernel in [Kernel::Matern52 { gamma }, Kernel::Rbf { gamma }, Kernel::Sum { terms }] {
+        let all = Products::new(&device, features.view(), &kernel).unwrap();
+        for panel_rows in [1024, 5 * 1024, 20 * 1024] {
+            let part =
+                Products::streamed(&device, features.view(), &kernel, true, panel_rows).unwrap();
+            assert_eq!(part.what(), all.what());
+            for n_columns in [3, 6, 9] {
+                let v = uniform(n, n_columns, 5);
+                for precision in [Precision::Fast, Precision::Fine] {
+                    let found = part.apply(v.view(), precision).unwrap();
+                    let expected = all.apply(v.view(), precision).unwrap();
+                    assert!(found == expected, "{kernel:?} {panel_rows} {n_columns} {precision:?}");
+                }
+                let [found, expected] = [&part, &all].map(|p| p.apply_exact(v.view()).unwrap());
+                assert!(found == expected, "{kernel:?} {panel_rows} {n_columns} exact");
+            }
+            let few = [19_999, 3, 7000];
+            assert!(part.rows::<f64>(&few).unwrap() == all.rows::<f64>(&few).unwrap());
+            assert!(part.block::<f64>(&few).unwrap() == all.block::<f64>(&few).unwrap());
+            let v = uniform(2, 3, 6);
+            let [found, expected] = [&part, &all].map(|p| p.apply_some(&few, v.view()).unwrap());
+            assert!(found == expected);
+            let [found, expected] = [&part, &all].map(|p| {
+                let some = p.restrict(&few).unwrap();
+                some.apply_exact(uniform(3, 1, 7).view()).unwrap()
+            });
+            assert!(found == expected);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_streamed_says_so() {
+    let Some(device) = device() else { return };
+    let features = uniform(500, 3, 8);
+    let kernel = Kernel::Rbf { gamma: 0.1 };
+    let error = Products::streamed(&device, features.view(), &kernel, true, 1024).unwrap_err();
+    assert!(error.to_string().contains("16384 rows or more"), "{error}");
+}

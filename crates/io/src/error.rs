@@ -3,7 +3,7 @@
 use crate::data::Gaps;
 use crate::data::data_endings;
 use argwhy_core::dataset::Half;
-use argwhy_core::wording::Spelling;
+use argwhy_core::wording::{Spelling, count};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -293,9 +293,9 @@ pub enum DataError {
     },
     /// NaN or infinity among the values.
     #[error(
-        "`{key}` in `{}` has {count} value(s) that are NaN or infinite, the first ({value}) in \
-         row {row}, {} (counted from 0); remove or repair those rows",
-        path.display(),
+        "`{key}` in `{}` has {} NaN or infinite, the first ({value}) in row {row}, {} (counted from \
+         0); remove or repair those rows",
+        path.display(), argwhy_core::wording::count(*count, "value"),
         name.as_ref().map_or_else(|| format!("column {column}"), |name| format!("`{name}`"))
     )]
     NotFinite {
@@ -400,8 +400,8 @@ pub enum DataError {
     },
     /// Constraints on decisions of another length.
     #[error(
-        "`{key}` in `{}` has {width} columns where a decision has {decision_dim} dimensions",
-        path.display()
+        "`{key}` in `{}` has {} where a decision has {}",
+        path.display(), count(*width, "column"), count(*decision_dim, "dimension")
     )]
     ConstraintWidth {
         /// The file.

@@ -155,10 +155,16 @@ fn values_that_are_not_finite() {
     says(&message, &["1 value is missing", "`signals[1]` in row 3 (counted from 0)"]);
     values[[3, 1]] = f64::INFINITY;
     let message = folder.refusal("a.npy", npy_of(&values), &only("signals"));
-    says(&message, &["has 2 value(s)", "the first (inf) in row 3, column 1 (counted from 0)"]);
+    says(
+        &message,
+        &["has 2 values NaN or infinite", "the first (inf) in row 3, column 1 (counted from 0)"],
+    );
     let text = "signals,decisions\n1,2\n1,1e999\n";
     let message = folder.refusal("a.csv", text, &both());
-    says(&message, &["`decisions` in `a.csv` has 1 value(s)", "(inf) in row 1, column 0"]);
+    says(
+        &message,
+        &["`decisions` in `a.csv` has 1 value NaN or infinite", "(inf) in row 1, column 0"],
+    );
 }
 
 #[test]

@@ -1,16 +1,43 @@
-//! `--device`: what is said with and without a GPU. Nothing here needs one.
+//! `--device`: what is said with and without a GPU. Nothing here needs one; what is about one is
+//! skipped without.
 
 use crate::common::{Folder, says};
 
-#[test]
-fn doctor_says_in_a_sentence_what_gpu_there_is_or_why_there_is_none() {
-    let folder = Folder::new();
+/// What `doctor` found of a GPU.
+fn gpu(folder: &Folder) -> String {
     let health = folder.run(["doctor", "--json"]).exits(0).json();
     let checks = health["checks"].as_array().unwrap();
     let gpu = checks.iter().find(|check| check["name"] == "gpu").unwrap();
-    let found = gpu["found"].as_str().unwrap();
-    assert!(gpu["ok"] == true && !found.contains('\n'), "{found}");
+    assert!(gpu["ok"] == true, "{gpu}");
+    gpu["found"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn doctor_says_in_a_sentence_what_gpu_there_is_or_why_there_is_none() {
+    let found = gpu(&Folder::new());
+    assert!(!found.contains('\n'), "{found}");
     assert!(found.starts_with("none: ") || found.contains("off by"), "{found}");
+}
+
+/// A GPU has 65,536 signals at a time, and meanwhile the next ones' features are computed.
+#[test]
+fn decisions_of_a_gpu_are_the_same_alone_and_in_any_batch() {
+    let folder = Folder::with_model();
+    if gpu(&folder).starts_with("none: ") {
+        return;
+    }
+    let data = folder.text("data.csv");
+    let (header, rows) = data.split_once('\n').unwrap();
+    let n_rows = rows.lines().count();
+    folder.write("many.csv", format!("{header}\n{}", rows.repeat(70_000 / n_rows + 1)));
+    for (signals, decisions) in [("data.csv", "few.csv"), ("many.csv", "all.csv")] {
+        let predict = ["predict", "model.argwhy", signals, "-o", decisions, "--device=cuda"];
+        folder.run(predict).exits(0);
+    }
+    let (few, all) = (folder.text("few.csv"), folder.text("all.csv"));
+    let few: Vec<&str> = few.lines().skip(1).collect();
+    assert_eq!(few.len(), n_rows);
+    assert!(all.lines().skip(1).eq(few.iter().copied().cycle().take(all.lines().count() - 1)));
 }
 
 #[test]
