@@ -6,12 +6,17 @@ In: the folder of cells. Out: parts of the page, as in `tables.py`.
 import numpy as np
 from published import SIX, THREE
 from scores import choice, data_note, score_of
-from settings import IDEAS, ONE_FOR_ALL
+from settings import FEW_ROWS, IDEAS, ONE_FOR_ALL, one_for_all
+from wanted import SLOW
 
 import rules
 
 # Rules whose choices are scored on fresh rows too.
 COMPARED = ("error", "ranks: error, drift", "liveliest within two percent")
+AGAIN = ("argwhy", "rehearsed", "rehearsed, if clearly")
+# Less than this between two candidates says nothing: odd and even episodes of the same demonstrations
+# are 0.001 to 0.014 apart, as a rule.
+CLEARLY = 0.01
 OURS = ("argwhy, medium", "argwhy, expert", "argwhy, both")
 
 
@@ -49,6 +54,7 @@ def fresh(results, wanted, arguments):
             "KIO": score_of(results, kio),
             "cloning": score_of(results, wanted.fresh_cloning(task, large)),
             "argwhy": of_chosen(results, wanted, task, ONE_FOR_ALL, large),
+            "as with few rows": of_chosen(results, wanted, task, FEW_ROWS, large),
             "tune": None if large else score_of(results, [wanted.fresh_tune(task)]),
             "published": {},
         }
@@ -130,6 +136,44 @@ def order_on_draw_0(results, wanted, task):
     return rules.correlation(judged, scores, "apart")
 
 
+def again_on(results, wanted, task):
+    """For each of these rows: one for all, the most alike, and the latter only if clearly so."""
+    for rows, draw, loaded in wanted.again_rows(task):
+        cells = wanted.rehearsals(task, rows, draw, loaded, without=SLOW)
+        best = most_alike(results, cells)
+        if best is None:
+            continue
+        found = {name: results.get(cell)["apart"] for name, cell in cells.items()}
+        usual = next(name for name in cells if cells[name]["settings"] == one_for_all(rows))
+        clearly = best if found[usual] - found[best] > CLEARLY else usual
+        named = {"argwhy": usual, "rehearsed": best, "rehearsed, if clearly": clearly}
+        yield named, {
+            way: wanted.score(task, "argwhy", draw, rows, settings=cells[name]["settings"], **loaded)
+            for way, name in named.items()
+        }
+
+
+def again_cells(results, wanted):
+    for task in wanted.of([*SIX, *THREE]):
+        for _, cells in again_on(results, wanted, task):
+            yield from cells.values()
+
+
+def again(results, wanted, arguments):
+    rows = []
+    for task in wanted.of([*SIX, *THREE]):
+        found = list(again_on(results, wanted, task))
+        if found:
+            cells = {way: [one[way] for _, one in found] for way in AGAIN}
+            rows.append({
+                "task": task, "data": data_note(results, cells["argwhy"], task), "published": {},
+                "genuine": False, "n": cells["argwhy"][0]["rows"], "draws": len(found),
+                **{way: score_of(results, cells[way]) for way in AGAIN},
+                "chosen": [named["rehearsed, if clearly"] for named, _ in found],
+            })
+    return {"rows": rows}
+
+
 def halves(results, wanted, arguments):
     rows = []
     for task in wanted.of(THREE):
@@ -156,5 +200,6 @@ def million(results, wanted, arguments):
 
 
 PARTS = {
-    "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "halves": halves, "million": million,
+    "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
+    "million": million,
 }

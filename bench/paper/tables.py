@@ -293,8 +293,9 @@ def as_text(found):
         "appendixc": ("rbf", "laplace", "linear"),
         "growth": ("n", "KIO", "argwhy", "fixed", "cloning"),
         "why": ("n", "KIO", "fixed", "cloning"),
-        "fresh": ("n", "KIO", "cloning", "argwhy", "tune", *beyond.COMPARED),
+        "fresh": ("n", "KIO", "cloning", "argwhy", "as with few rows", "tune", *beyond.COMPARED),
         "rehearsal": ("n", "KIO", "cloning", "argwhy", "rehearsed", "rehearsed on draw 0"),
+        "again": ("n", *beyond.AGAIN),
         "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
         "million": ("n", "argwhy"),
     }
