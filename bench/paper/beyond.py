@@ -71,7 +71,7 @@ def of_chosen(results, wanted, task, chosen, large):
 
 
 def most_alike(results, cells):
-    """The candidate whose states are least apart from those demonstrated; None if one is missing."""
+    """The candidate least apart from the demonstrations; None if one is missing."""
     found = {name: results.get(cell) for name, cell in cells.items()}
     return rules.smallest("apart")(found) if all(found.values()) else None
 

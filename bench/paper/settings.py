@@ -90,8 +90,8 @@ def one_for_all(rows):
 
 
 # Among which a rehearsal chooses (`rehearsal.py`), beside the paper's own: smooth and rough, timid
-# and lively, in both coordinates. Named when their means over all tasks on draw 0 were known, before
-# any rehearsal; the width of three with gradients had never been tried.
+# and lively, in both coordinates. Named when their means over all tasks on draw 0 were known,
+# before any rehearsal; the width of three with gradients had never been tried.
 REHEARSED = {
     "gradients 0.3/d": FEW_ROWS,
     "gradients 1/d": lively(turned="gradients"),
