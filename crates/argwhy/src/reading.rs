@@ -104,7 +104,7 @@ impl Pipeline {
         }
         let every = Some(FeatureMap::stride(sizes.n_rows));
         let thinning = Thinning { every, ..Thinning::default() };
-        let few = DataRequest { thinning, episodes: false, groups: None, ..request.clone() };
+        let few = DataRequest { thinning, ..request.clone() };
         let some = load(path, &few).ok()?.signals;
         let settings = self.settings().feature_settings();
         let features = self.with_threads(|| {

@@ -182,6 +182,19 @@ fn a_walk_ends_where_a_value_is_missing() {
     }
 }
 
+/// `*` leaves out what has another role, in a walk as anywhere.
+#[test]
+fn a_walk_has_the_columns_that_loading_has() {
+    let folder = Folder::new();
+    let path = folder.write("f.csv", "a,day,b,u\n1,7,2,3\n4,8,5,6\n");
+    let request = DataRequest { groups: Some("day".to_owned()), ..files::keys("*", "u") };
+    let walked = walk_signals(&path, &request, 1, |rows| {
+        assert_eq!(rows, load(&path, &request).unwrap().signals);
+        assert_eq!(rows.ncols(), 2);
+    });
+    assert!(walked.unwrap());
+}
+
 #[test]
 fn constraints_and_weights_follow_their_rows() {
     let folder = Folder::new();

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::files::Folder;
-use argwhy_io::{Budget, DataRequest, Missing, contents, decode_model, load};
+use argwhy_io::{Budget, DataRequest, Missing, contents, decode_model, load, survey, walk_signals};
 use rand::RngExt;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,8 @@ fn answers(reader: &str, ending: &str) {
                 }
             }
             let _ = contents(&path, &DataRequest { budget, ..DataRequest::default() });
+            let _ = survey(&path, &usual);
+            let _ = walk_signals(&path, &usual, 512, |_| ());
         }
     }
 }

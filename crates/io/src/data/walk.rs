@@ -32,8 +32,8 @@ pub fn survey(path: &Path, request: &DataRequest) -> Result<Survey, DataError> {
 }
 
 /// Hands the signals of all rows to `each`, in the file's order, in pieces of a multiple of `unit`
-/// rows, the last one aside. What the request says of rows and of anything but signals does not
-/// count.
+/// rows, the last one aside. Which rows the request asks for does not count, and signals have to be
+/// numbers.
 ///
 /// False, with some rows perhaps not handed on, where a value is missing or not finite: [`load`]
 /// tells which.
@@ -45,16 +45,8 @@ pub fn walk_signals(
     unit: usize,
     mut each: impl FnMut(ArrayView2<'_, f64>),
 ) -> Result<bool, DataError> {
-    // Decisions have a say in which key is that of the signals.
-    let alone = DataRequest {
-        signals: request.signals.clone(),
-        decisions: request.decisions.clone(),
-        want_decisions: request.want_decisions,
-        sheet: request.sheet.clone(),
-        decimal: request.decimal,
-        budget: request.budget,
-        ..DataRequest::default()
-    };
+    // Whatever else is asked for has a say in which columns are the signals.
+    let all = DataRequest { rows: None, thinning: Thinning::default(), ..request.clone() };
     let mut take = |rows: ArrayView2<'_, f64>| {
         let finite = rows.iter().all(|value| value.is_finite());
         if finite {
@@ -62,7 +54,7 @@ pub fn walk_signals(
         }
         finite
     };
-    with_source(path, &alone, |source| match source {
+    with_source(path, &all, |source| match source {
         Source::Arrays(listing) => walk_arrays(&listing, unit, &mut take),
         Source::Table(table) => {
             let rows = piece_rows(PIECE_BYTES, table.signal_dim(), unit);
