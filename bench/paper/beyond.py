@@ -14,8 +14,8 @@ import rules
 # Rules whose choices are scored on fresh rows too.
 COMPARED = ("error", "ranks: error, drift", "liveliest within two percent")
 AGAIN = ("argwhy", "rehearsed", "rehearsed, if clearly")
-# Less than this between two candidates says nothing: odd and even episodes of the same demonstrations
-# are 0.001 to 0.014 apart, as a rule.
+# Less than this between two candidates says nothing: odd and even episodes of the same
+# demonstrations are 0.001 to 0.014 apart, as a rule.
 CLEARLY = 0.01
 OURS = ("argwhy, medium", "argwhy, expert", "argwhy, both")
 
@@ -71,7 +71,7 @@ def of_chosen(results, wanted, task, chosen, large):
 
 
 def most_alike(results, cells):
-    """The candidate whose states are least apart from the demonstrated ones; None if one is missing."""
+    """The candidate least apart from the demonstrations; None if one is missing."""
     found = {name: results.get(cell) for name, cell in cells.items()}
     return rules.smallest("apart")(found) if all(found.values()) else None
 

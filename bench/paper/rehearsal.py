@@ -1,8 +1,8 @@
 """Choosing by rehearsal: candidates act in the world, and no reward is looked at.
 
 In: a fitted policy, the demonstrations it was fitted to, a world. Out: how far the states that it
-comes through are from the demonstrated ones, of which less is better. This uses the world's dynamics,
-which no criterion of `criteria.py` does, and neither its rewards nor the teacher.
+comes through are from the demonstrated ones, of which less is better. This uses the world's
+dynamics, which no criterion of `criteria.py` does, and neither its rewards nor the teacher.
 
 `apart` is the energy distance between the two distributions of states, 2 E|v − s| − E|v − v'| −
 E|s − s'| for visited v and demonstrated s: zero where they are the same, and told from samples
@@ -10,10 +10,10 @@ without any density. Distances are root mean squares over signals, in spreads of
 Nearest demonstrated states would not do: who stands still where the demonstrations begin is close
 to them for ever.
 
-An episode that ends early has fewer states, not other ones. So, where episodes are shorter than those
-demonstrated, the share that is missing counts as visits of one place apart from all states, as far
-away as states three spreads off. Longer ones are not held against a policy: no demonstration shows
-how to fall on purpose.
+An episode that ends early has fewer states, not other ones. So, where episodes are shorter than
+those demonstrated, the share that is missing counts as visits of one place apart from all states,
+as far away as states three spreads off. Longer ones are not held against a policy: no demonstration
+shows how to fall on purpose.
 """
 
 import numpy as np

@@ -79,8 +79,8 @@ def lively(kernel="matern52", width=1.0, k=1e-6, **more):
 # walker2d-expert; reported are draws that nobody had looked at (docs/adr/0021).
 ONE_FOR_ALL = "one for all"
 FEW_ROWS = lively(width=0.3, turned="gradients")
-# With 100,000 rows: what stood in for it while a GPU did not solve that. Now that it does, the scores
-# of fresh rows are lower: as smooth a kernel leaves what ten times the rows could tell.
+# With 100,000 rows: what stood in for it while a GPU did not solve that. Now that it does, the
+# scores of fresh rows are lower (RESULTS.md).
 MANY_ROWS = lively()
 
 
@@ -89,9 +89,9 @@ def one_for_all(rows):
     return FEW_ROWS if rows <= 10_000 else MANY_ROWS
 
 
-# Among which a rehearsal chooses (`rehearsal.py`), beside the paper's own: smooth and rough, timid and
-# lively, in both coordinates. Named when their means over all tasks on draw 0 were known, before
-# any rehearsal; the width of three with gradients had never been tried.
+# Among which a rehearsal chooses (`rehearsal.py`), beside the paper's own: smooth and rough, timid
+# and lively, in both coordinates. Named when their means over all tasks on draw 0 were known,
+# before any rehearsal; the width of three with gradients had never been tried.
 REHEARSED = {
     "gradients 0.3/d": FEW_ROWS,
     "gradients 1/d": lively(turned="gradients"),

@@ -14,7 +14,7 @@ PARTS = [
 USUAL = PARTS[: PARTS.index("why")]
 # Of what `criteria.py` measures: cells of an earlier version are made anew.
 CRITERIA = 2
-# Fits of minutes with 10,000 rows, on one core, which hardly ever are most alike.
+# Fits of minutes with 10,000 rows, on one core, which seldom are most alike.
 SLOW = ("1/d, k 1e-7",)
 WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
 

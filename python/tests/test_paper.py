@@ -95,8 +95,8 @@ def test_quick_mode_makes_numbers_and_a_page_and_goes_on_where_it_was(runner, fo
     assert found["rehearsal"]["rows"][0]["chosen on draw 0"] in settings.REHEARSED_LARGE
     shown = (tmp_path / "index.html").read_text()
     assert shown.count("stands in") >= 5 and "<svg" in shown and "http" not in shown
-    # What is there is not done again, and what is gone is. What could not be (SCS where it is missing, draws
-    # that 600 rows do not have) is asked again.
+    # What is there is not done again, and what is gone is. What could not be (SCS where it is
+    # missing, draws that 600 rows do not have) is asked again.
     there = sorted(path for path in (tmp_path / "cells").iterdir() if "found" in json.loads(path.read_text()))
     gone = next(path for path in there if path.name.startswith("score-hopper-medium-io"))
     gone.unlink()
