@@ -293,8 +293,8 @@ pub enum DataError {
     },
     /// NaN or infinity among the values.
     #[error(
-        "`{key}` in `{}` has {} NaN or infinite, the first ({value}) in row {row}, {} (counted from \
-         0); remove or repair those rows",
+        "`{key}` in `{}` has {} NaN or infinite, the first ({value}) in row {row}, {} (counted \
+         from 0); remove or repair those rows",
         path.display(), argwhy_core::wording::count(*count, "value"),
         name.as_ref().map_or_else(|| format!("column {column}"), |name| format!("`{name}`"))
     )]

@@ -360,8 +360,8 @@ fn check_limits(
             let decisions: Vec<String> =
                 decided.iter().map(|column| format!("`{}`", columns.name(*column))).collect();
             let detail = format!(
-                "{side} limits are given for {} of the decisions, which are {} ({}); give a column or a number for \
-                 each, as in p_max,3",
+                "{side} limits are given for {} of the decisions, which are {} ({}); give a column \
+                 or a number for each, as in p_max,3",
                 limits.len(),
                 decided.len(),
                 decisions.join(", ")
