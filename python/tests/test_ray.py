@@ -92,8 +92,13 @@ def test_the_number_of_workers_changes_no_bit(address, pair):
     two = KernelInverseOptimizer(**ITERATED, backend=pair).fit(X, y)
     for workers in (1, 3):
         with Cluster(workers=workers, cpus=1) as cluster:
-            same(two, KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y))
-            shares = cluster.status()["shares"]
+            shares = [0]
+            # A quick machine is done before the last worker is there.
+            for _ in range(30):
+                if min(shares) > 0:
+                    break
+                same(two, KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y))
+                shares = cluster.status()["shares"]
             assert len(shares) == workers
             assert min(shares) > 0, "everyone had something to do"
 
@@ -144,7 +149,8 @@ def test_workers_killed_at_random_moments_change_no_bit(address, caplog):
                 same(here, KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y))
                 if len(killed) == 3:
                     break
-        assert cluster.status()["lost"] == len(killed) > 0
+        # One that dies when everything is done is not missed.
+        assert 0 < cluster.status()["lost"] <= len(killed)
     assert "was lost" in caplog.text
     assert "took the place" in caplog.text
 
