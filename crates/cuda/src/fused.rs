@@ -102,10 +102,7 @@ impl Packed {
         first: usize,
     ) -> Result<(), Error> {
         let panel = self.fill(device, features, means, (first, features.len() / means.len()))?;
-        match &mut self.features {
-            Features::Streamed(panels) => panels.push(&panel),
-            Features::Resident { .. } => Ok(()),
-        }
+        self.features.push(&panel)
     }
 
     fn unfilled(

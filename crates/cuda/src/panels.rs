@@ -85,6 +85,14 @@ struct Slot<T> {
 }
 
 impl<T: DeviceRepr + ValidAsZeroBits> Features<T> {
+    /// Takes the next panel; what lies on the GPU is whole from the beginning.
+    pub fn push(&mut self, panel: &CudaSlice<T>) -> Result<(), Error> {
+        match self {
+            Self::Streamed(panels) => panels.push(panel),
+            Self::Resident { .. } => Ok(()),
+        }
+    }
+
     /// Calls `launch` for each of the steps of `batch`, groups of `group_rows` samples, with the
     /// panels of its rows and of its columns.
     pub(crate) fn each_step(

@@ -55,10 +55,7 @@ impl Centred {
         first: usize,
     ) -> Result<(), Error> {
         let panel = self.fill(device, features, means, (first, features.len() / means.len()))?;
-        match &mut self.features {
-            Features::Streamed(panels) => panels.push(&panel),
-            Features::Resident { .. } => Ok(()),
-        }
+        self.features.push(&panel)
     }
 
     fn unfilled(device: &Device, n_features: usize, n_samples: usize) -> Result<Self, Error> {
