@@ -208,8 +208,10 @@ fn a_star_is_what_has_no_other_role() {
         let message = folder.refusal("t.csv", text, &keys(key, "power"));
         assert!(message.contains("`power` is among the signals and the decisions"), "{message}");
     }
-    let message = folder.refusal("t.csv", "power\n1\n", &keys("*", "power"));
-    assert!(message.contains("no column is left for the signals"), "{message}");
+    for (text, key) in [("power\n1\n", "*"), (text, "price,po*")] {
+        let message = folder.refusal("t.csv", text, &keys(key, "power"));
+        assert!(message.contains("*` stands only for columns that have another role"), "{message}");
+    }
     let two = DataRequest { upper: vec!["p_max".to_owned()], ..keys("price", "power,wind") };
     let message = folder.refusal("t.csv", text, &two);
     assert!(message.contains("upper limits are given for 1 of the decisions"), "{message}");

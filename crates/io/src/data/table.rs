@@ -379,17 +379,13 @@ fn check_apart(
     columns: &Columns,
     origin: &Origin<'_>,
 ) -> Result<(), DataError> {
-    let detail = match signals.columns.iter().find(|column| decided.contains(column)) {
-        Some(&both) => format!(
-            "the column `{}` is among the signals and the decisions; leave it out of one of them \
-             (a pattern such as `*` takes only what has no other role)",
-            shortened(columns.name(both))
-        ),
-        None if signals.columns.is_empty() => {
-            "no column is left for the signals: all have another role".to_owned()
-        }
-        None => return Ok(()),
-    };
+    let both = signals.columns.iter().find(|column| decided.contains(column));
+    let Some(&both) = both else { return Ok(()) };
+    let detail = format!(
+        "the column `{}` is among the signals and the decisions; leave it out of one of them \
+         (a pattern such as `*` takes only what has no other role)",
+        shortened(columns.name(both))
+    );
     Err(DataError::Columns { path: origin.path.to_path_buf(), detail })
 }
 

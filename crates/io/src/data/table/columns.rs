@@ -95,6 +95,13 @@ impl Columns {
             };
             if pattern::is_open(one) && !self.contains(one) {
                 found.retain(|column| !taken.contains(column));
+                if found.is_empty() {
+                    let detail = format!(
+                        "`{}` stands only for columns that have another role; leave it out",
+                        shortened(one)
+                    );
+                    return Err(wrong(origin, detail));
+                }
             }
             // A pattern may meet what was named before.
             columns.extend(
