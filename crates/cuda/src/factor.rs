@@ -88,15 +88,24 @@ impl Factor {
         })
     }
 
-    /// Bytes on the GPU for a factor of this rank.
-    pub(crate) fn bytes(n_samples: usize, rank: usize, n_dimensions: usize) -> u64 {
-        let (pitch, side) = (n_samples.next_multiple_of(TILE), rank.next_multiple_of(TILE));
-        let rows = rows_for(rank) * pitch * size_of::<f32>();
-        let panels = 2 * PROPOSALS * pitch * size_of::<f64>();
-        // The full Gram matrix, those of the dimensions and their inverses, and partial sums.
+    /// Bytes on the GPU for the rows of a factor of this rank.
+    pub(crate) fn row_bytes(n_samples: usize, rank: usize) -> u64 {
+        (rows_for(rank) * n_samples.next_multiple_of(TILE) * size_of::<f32>()) as u64
+    }
+
+    /// What it takes besides while it grows.
+    pub(crate) fn growing_bytes(n_samples: usize) -> u64 {
+        let pitch = n_samples.next_multiple_of(TILE);
+        ((2 * PROPOSALS * pitch + 4 * n_samples) * size_of::<f64>()) as u64
+    }
+
+    /// And while it is used: the full Gram matrix, those of the dimensions and their inverses,
+    /// partial sums, and the vectors of conjugate gradients.
+    pub(crate) fn used_bytes(n_samples: usize, rank: usize, n_dimensions: usize) -> u64 {
+        let side = rank.next_multiple_of(TILE);
         let squares = 1 + 2 * n_dimensions + strips(side, 1 << 40).1;
         let small = squares * side * side * size_of::<f64>() + side * GATHERED * size_of::<f32>();
-        (rows + panels.max(small) + 12 * n_samples * n_dimensions * size_of::<f64>()) as u64
+        (small + 12 * n_samples * n_dimensions * size_of::<f64>()) as u64
     }
 
     fn device(&self) -> &Device {
