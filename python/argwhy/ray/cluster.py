@@ -260,9 +260,16 @@ class Cluster:
     # What a search calls, once for each round
 
     def attempts(
-        self, data: dict[str, Any], texts: list[str], stopped: Callable[[], bool]
+        self,
+        data: dict[str, Any],
+        texts: list[str],
+        stopped: Callable[[], bool],
+        done: Callable[[int, str], None] | None = None,
     ) -> list[tuple[int, str]]:
-        """Has attempts of a search made, each by one worker; those that are done when it stops."""
+        """Has attempts of a search made, each by one worker; those that are done when it stops.
+
+        ``done`` is told of each as it comes.
+        """
         pool = self._workers()
         size = sum(array.nbytes for array in _arrays_of(data))
         if size > SMALL:
@@ -274,8 +281,14 @@ class Cluster:
         number = self._numbers
         pool.matrices[number] = (SEARCH, {}, None, self._ray.put(data))
         found: dict[int, str] = {}
+
+        def take(attempt: int, answer: str) -> None:
+            found[attempt] = answer
+            if done is not None:
+                done(attempt, answer)
+
         try:
-            pool.run(number, [("attempt", text) for text in texts], found.__setitem__, stopped)
+            pool.run(number, [("attempt", text) for text in texts], take, stopped)
         finally:
             pool.forget(number)
         return sorted(found.items())
@@ -325,7 +338,8 @@ class Cluster:
     def progress(self) -> str:
         """The same in a few words, for a line of progress."""
         now = self.status()
-        return f"workers {now['alive']}/{now['workers']}  {now['products_per_second']:.2g} products/s"
+        workers = f"workers {now['alive']}/{now['workers']}"
+        return f"{workers}  {now['products_per_second']:.2g} products/s" if now["products"] else workers
 
     def pids(self) -> list[int]:
         """Process numbers of the workers that are alive."""
