@@ -394,7 +394,7 @@ def test_a_cluster_is_a_parameter_like_others():
     assert repr(pickle.loads(pickle.dumps(with_data))) == repr(with_data)
     est = KernelInverseOptimizer(backend=with_data)
     assert est.get_params()["backend"] is with_data
-    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 1}, {"timeout": 0.0}, {"reading": {}}):
+    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 2}, {"timeout": 0.0}, {"reading": {}}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Cluster(**wrong)
 

@@ -364,6 +364,9 @@ pub struct RayOptions {
     /// Cores of each of them; all of the smallest node if not given
     #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
     pub ray_cpus: Option<usize>,
+    /// GPUs of each of them, 0 or 1: products of many samples are computed there
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_gpus: Option<usize>,
 }
 
 /// What `fit` leaves behind; on the command line or in a config file.

@@ -56,6 +56,7 @@ pub struct Bridge {
     ends: Mutex<Ends>,
     n_cores: usize,
     wants_features: bool,
+    have_gpus: bool,
     /// What the other side last said of its workers.
     progress: Mutex<String>,
 }
@@ -86,6 +87,7 @@ impl Bridge {
             ends: Mutex::new(Ends { child, to, from }),
             n_cores: 1,
             wants_features: true,
+            have_gpus: false,
             progress: Mutex::default(),
         };
         let refused = |what| BridgeError::Refused { what };
@@ -104,6 +106,7 @@ impl Bridge {
         }
         bridge.n_cores = answer["cores"].as_u64().unwrap_or(1) as usize;
         bridge.wants_features = answer["wants_features"].as_bool().unwrap_or(true);
+        bridge.have_gpus = answer["have_gpus"].as_bool().unwrap_or(false);
         Ok(bridge)
     }
 
@@ -204,6 +207,10 @@ impl Machines for Bridge {
 
     fn n_cores(&self) -> usize {
         self.n_cores
+    }
+
+    fn have_gpus(&self) -> bool {
+        self.have_gpus
     }
 
     fn open(&self, opening: Opening<'_>) -> Result<u64, String> {

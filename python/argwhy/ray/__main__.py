@@ -112,7 +112,8 @@ class Bridge:
             cores = self._cluster.connect()
         except MissingExtraError as error:
             return {"refused": str(error)}
-        return {"cores": cores, "wants_features": self._cluster.wants_features}
+        wants_features, have_gpus = self._cluster.wants_features, self._cluster.gpus > 0
+        return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus}
 
     def end(self) -> None:
         """Gives the workers back."""

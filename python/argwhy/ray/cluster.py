@@ -27,6 +27,8 @@ WORTH = 0.03
 """Seconds of work that are worth a message."""
 CHUNKS = 4
 """Pieces a worker that a panel of rows is cut into."""
+CORES_OF_A_GPU = 300
+"""Cores that a GPU is worth, at least, where only an estimate of time depends on it."""
 FEW = 1 << 20
 """Kernel values that are one piece."""
 
@@ -48,8 +50,9 @@ class Cluster:
         Actors, one a node as long as there are nodes; as many as there are nodes if not given. More
         than fit are used as soon as nodes join.
     cpus, gpus:
-        What each of them asks for; all cores of the smallest node if not given. GPUs are not used
-        yet: anything but zero is refused.
+        What each of them asks for: cores, all of the smallest node if not given, and a GPU (0 or
+        1). Products of 16,384 samples and more with kernels of the Euclidean distance are then
+        computed there, others on the cores.
     data, reading:
         The file or folder that workers read the signals from, the one that the driver's came from,
         and how: keywords of :func:`argwhy.datasets.read`. Without, features are sent to them, up to
@@ -77,8 +80,8 @@ class Cluster:
         for name, value, least in (("workers", workers, 1), ("cpus", cpus, 1), ("gpus", gpus, 0)):
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; expected {least} or more")
-        if gpus:
-            raise ValueError(f"gpus is {gpus}; workers compute on their cores so far, so expected 0")
+        if gpus > 1:
+            raise ValueError(f"gpus is {gpus}; a worker uses one, so ask for more workers instead")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above zero")
         if reading is not None and data is None:
@@ -143,7 +146,8 @@ class Cluster:
             workers = len(cores) if self.workers is None else self.workers
             cpus = min(cores) if self.cpus is None else self.cpus
             self._pool = Pool(ray, workers, cpus, self.gpus, self.timeout)
-            self._cores = workers * cpus
+            # For estimates of time.
+            self._cores = workers * (cpus + self.gpus * CORES_OF_A_GPU)
         return self._cores
 
     def _prepare(self) -> None:

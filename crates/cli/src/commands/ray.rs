@@ -66,9 +66,9 @@ fn connected(
 ) -> Result<Option<Cluster>, CliError> {
     let refused = |why: &str| Err(CliError::Usage(why.to_owned()));
     let Some(address) = &options.ray else {
-        if options.ray_workers.or(options.ray_cpus).is_some() {
+        if options.ray_workers.or(options.ray_cpus).or(options.ray_gpus).is_some() {
             return refused(
-                "ray-workers and ray-cpus are about a cluster; say where it is by --ray",
+                "ray-workers, ray-cpus and ray-gpus are about a cluster; say where it is by --ray",
             );
         }
         return Ok(None);
@@ -84,6 +84,7 @@ fn connected(
         "address": (address != "auto").then_some(address),
         "workers": options.ray_workers,
         "cpus": options.ray_cpus,
+        "gpus": options.ray_gpus.unwrap_or(0),
         "data": path,
         "reading": reading,
     });
