@@ -25,6 +25,8 @@ pub(crate) struct Solution {
     pub(crate) products: usize,
     /// False where the observer stopped it.
     pub(crate) finished: bool,
+    /// Whether every system came down to its target.
+    pub(crate) converged: bool,
     /// Whether a direction was met along which the matrix does not curve upwards.
     pub(crate) indefinite: bool,
 }
@@ -66,11 +68,20 @@ impl System<'_> {
         let mut active: Vec<usize> = (0..norms.len()).filter(|&c| norms[c] > targets[c]).collect();
         let (mut products, mut finished, mut indefinite) = (0, true, false);
         if active.is_empty() {
-            return Ok(Solution { direction: found, image, products, finished, indefinite });
+            let converged = true;
+            return Ok(Solution {
+                direction: found,
+                image,
+                products,
+                finished,
+                converged,
+                indefinite,
+            });
         }
         if let Some((found, image)) = self.preconditioner.solve(self.ridge, &rhs) {
             let direction = self.faces.expand(norms.len(), &found).into_owned();
-            return Ok(Solution { direction, image, products, finished, indefinite });
+            let converged = true;
+            return Ok(Solution { direction, image, products, finished, converged, indefinite });
         }
         let rows = |keep: &[usize]| -> Vec<usize> {
             keep.iter().flat_map(|&c| c * each..(c + 1) * each).collect()
@@ -139,7 +150,8 @@ impl System<'_> {
             }
         }
         let direction = self.faces.expand(norms.len(), &found).into_owned();
-        Ok(Solution { direction, image, products, finished, indefinite })
+        let converged = active.is_empty();
+        Ok(Solution { direction, image, products, finished, converged, indefinite })
     }
 }
 
