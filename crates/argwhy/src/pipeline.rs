@@ -361,7 +361,11 @@ impl Pipeline {
         drop(values);
         let seen = familiarity::seen(&features, &kernel, data.signals(), &rows)?;
         let numbers: Vec<u64> = numbers_of(data, &rows);
-        let own = NewtonSettings { max_rank: Some(chosen.max_rank), ..settings.newton() };
+        let own = NewtonSettings {
+            max_rank: Some(chosen.max_rank),
+            spare_bytes: spare_bytes(&plan),
+            ..settings.newton()
+        };
         let keep = self.checkpoints.as_ref();
         let mut observer = Forward { progress, keep, rows: fingerprint, seen: None };
         let mut finish = |problem: &Problem, mut outcome: Outcome| {
@@ -421,6 +425,14 @@ fn check_machine(plan: &Plan) -> Result<(), Error> {
         }),
         _ => Ok(()),
     }
+}
+
+/// What the limit and the machine leave beside what is planned, for factors of systems that turn
+/// out to be hard. With another machine's products, which are quick, they are not worth it.
+fn spare_bytes(plan: &Plan) -> u64 {
+    let on_host = plan.kernel().is_some_and(|plan| plan.device.is_none());
+    let most = reachable_memory_bytes().map_or(plan.limit_bytes, |has| has.min(plan.limit_bytes));
+    if on_host { most.saturating_sub(plan.memory_bytes) } else { 0 }
 }
 
 /// The rows to train on, those of weight zero left out, and their weights.

@@ -539,7 +539,7 @@ impl FitSettings {
             tol: self.tol,
             max_iterations: self.max_iterations.unwrap_or(NewtonSettings::default().max_iterations),
             time_limit: self.time_limit,
-            max_rank: None,
+            ..NewtonSettings::default()
         }
     }
 }

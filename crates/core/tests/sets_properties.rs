@@ -11,9 +11,11 @@ use argwhy_core::problem::{Certificate, Problem};
 use argwhy_core::qp::Metric;
 use argwhy_core::random::stream;
 use argwhy_core::solver::sso::{self, BlockSize};
-use argwhy_core::solver::{Ignore, NewtonSettings, Outcome, SsoSettings, Status, newton};
+use argwhy_core::solver::{
+    Ignore, NewtonSettings, Outcome, SsoSettings, State, Status, newton, path,
+};
 use argwhy_core::{Constraints, DecisionSet, Kernel, Model, Predictor};
-use ndarray::{Array2, Array3, Axis};
+use ndarray::{Array1, Array2, Array3, Axis};
 use proptest::prelude::*;
 use rand::RngExt;
 
@@ -389,4 +391,93 @@ fn single_precision_reaches_the_tolerance_where_its_own_kernel_values_cannot() {
             assert_eq!(outcome.status, Status::Solved, "{how}");
         }
     }
+}
+
+/// A small k, and a preconditioner with far fewer rows than K has directions above λ: conjugate
+/// gradients would take hundreds of products a step.
+#[test]
+fn systems_that_are_too_hard_for_the_preconditioner_are_factorised_where_there_is_room() {
+    let (n, dim) = (240, 3);
+    let mut rng = stream(11, "hard");
+    let polytopes = polytopes(&mut rng, n, 8, dim);
+    let boxes = Constraints::new().with_lower(Array2::from_elem((1, dim), -0.8)).unwrap();
+    let boxes = boxes.with_upper(Array2::from_elem((1, dim), 0.8)).unwrap();
+    for constraints in [polytopes, boxes] {
+        let mut random = Random::new(11, n, dim, 1e-9);
+        random.kernel = Kernel::Matern52 { gamma: 0.3 };
+        let random = random.within(constraints);
+        let (problem, operator) = (random.problem(), random.operator(Precision::F64));
+        let solve = |threads: usize, k: f64, spare_bytes: u64| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let problem = problem.clone().with_regularization(k).unwrap();
+            let settings =
+                NewtonSettings { max_rank: Some(20), spare_bytes, ..NewtonSettings::default() };
+            pool.install(|| newton::solve(&problem, &operator, &settings, 0, &mut Ignore).unwrap())
+        };
+        let (without, with) = (solve(2, 1e-9, 0), solve(2, 1e-9, 1 << 28));
+        assert_eq!(with.status, Status::Solved);
+        assert!(with.certified.certificate.relative_gap <= 1e-6);
+        let products = (without.kernel_products, with.kernel_products);
+        assert!(products.0 > 3 * products.1, "{products:?}");
+        let objective = |outcome: &Outcome| outcome.certified.certificate.objective;
+        let gaps = without.certified.certificate.gap + with.certified.certificate.gap;
+        assert!((objective(&without) - objective(&with)).abs() <= gaps + 1e-12);
+
+        // The same on any number of threads; too little room is none; what is easy stays as it is.
+        let coefficients = |outcome: Outcome| outcome.certified.coefficients;
+        let with = coefficients(with);
+        assert!(with == coefficients(solve(1, 1e-9, 1 << 28)));
+        assert!(coefficients(without) == coefficients(solve(2, 1e-9, 1 << 16)));
+        assert!(coefficients(solve(2, 1e-2, 0)) == coefficients(solve(2, 1e-2, 1 << 28)));
+    }
+}
+
+/// Decisions without noise and a small k: from nothing, samples change sides one by one.
+#[test]
+fn a_small_regularization_is_come_upon_from_larger_ones() {
+    let (n, dim) = (300, 3);
+    let mut random = Random::new(12, n, dim, 1e-8);
+    random.kernel = Kernel::Matern52 { gamma: 0.2 };
+    random.decisions = random.features.mapv(|x| 1.2 * (0.8 * x).tanh());
+    let sides = Array2::from_shape_fn((7, dim), |(row, j)| match row {
+        6 => 1.0,
+        row if row % 3 == j => {
+            if row < 3 {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+        _ => 0.0,
+    });
+    let bound = Array1::from_shape_fn(7, |row| if row == 6 { 0.5 } else { 0.8 });
+    let random = random.within(Constraints::new().with_inequalities(sides, bound).unwrap());
+    let operator = random.operator(Precision::F64);
+    let settings =
+        NewtonSettings { max_rank: Some(40), spare_bytes: 1 << 28, ..NewtonSettings::default() };
+    let solve = |start: Option<&State>| {
+        let mut found = None;
+        let each = |_: &Problem, outcome| -> Result<(), argwhy_core::Error> {
+            found = Some(outcome);
+            Ok(())
+        };
+        let (problem, ks) = (random.problem(), [1e-8]);
+        path::solve(problem, &operator, &ks, &settings, 0, start, &mut Ignore, each).unwrap();
+        let outcome: Outcome = found.unwrap();
+        assert_eq!(outcome.status, Status::Solved);
+        outcome
+    };
+    // Next to nothing is a start of one's own, which is taken as it is.
+    let own = State { coefficients: Array2::from_elem((dim, n), 1e-200), theta: None };
+    let (straight, descended) = (solve(Some(&own)), solve(None));
+    let steps = (straight.iterations, descended.iterations);
+    assert!(5 * steps.0 > 6 * steps.1, "{steps:?}");
+    let of = |outcome: &Outcome| outcome.certified.certificate;
+    let off = (of(&straight).objective - of(&descended).objective).abs();
+    assert!(off <= of(&straight).gap + of(&descended).gap + 1e-12);
+
+    // As many steps as allowed, those on the way counted.
+    let few = NewtonSettings { max_iterations: 3, ..settings };
+    let stopped = newton::solve(&random.problem(), &operator, &few, 0, &mut Ignore).unwrap();
+    assert_eq!((stopped.status, stopped.iterations), (Status::MaxIterations, 3));
 }

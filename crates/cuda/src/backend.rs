@@ -244,7 +244,8 @@ mod tests {
         assert!(room(100 * MIB, 10_000, 78).is_none());
     }
 
-    /// A million samples in 6500 MiB had panels, and a preconditioner of rank 512 for what was left.
+    /// A million samples in 6500 MiB had panels, and a preconditioner of rank 512 for what was
+    /// left.
     #[test]
     fn panels_leave_most_of_the_memory_to_the_preconditioner() {
         let memory = 6500 * MIB;

@@ -133,15 +133,26 @@ impl Faces {
         }
     }
 
-    /// Share of directions that are free.
-    pub(crate) fn free_share(&self, decision_dim: usize) -> f64 {
+    /// Directions that are free in each system.
+    pub(crate) fn n_free(&self, decision_dim: usize) -> Vec<usize> {
         match self {
-            Self::Box(free) => free.iter().filter(|f| **f).count() as f64 / free.len() as f64,
+            Self::Box(free) => {
+                free.rows().into_iter().map(|free| free.iter().filter(|f| **f).count()).collect()
+            }
             Self::Polyhedral(faces) => {
-                let free: usize = faces.iter().map(|f| f.basis.len() / decision_dim).sum();
-                free as f64 / (faces.len() * decision_dim) as f64
+                vec![faces.iter().map(|f| f.basis.len() / decision_dim).sum()]
             }
         }
+    }
+
+    /// Share of directions that are free.
+    pub(crate) fn free_share(&self, decision_dim: usize) -> f64 {
+        let n_samples = match self {
+            Self::Box(free) => free.ncols(),
+            Self::Polyhedral(faces) => faces.len(),
+        };
+        let free: usize = self.n_free(decision_dim).iter().sum();
+        free as f64 / (n_samples * decision_dim) as f64
     }
 
     /// Decisions that the interior-point method had to find.

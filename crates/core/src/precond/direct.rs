@@ -34,7 +34,8 @@ const BORDERED: usize = 4;
 /// this, do not matter to a step.
 const TRUSTED: f64 = 1e-9;
 /// How the shift grows where rounding has made K + λI indefinite.
-const GROWTH: Growth = Growth { times: 10.0, least: f64::EPSILON, most: 1.0 / f64::EPSILON };
+pub(super) const GROWTH: Growth =
+    Growth { times: 10.0, least: f64::EPSILON, most: 1.0 / f64::EPSILON };
 /// Steps of inverse iteration. The shift is up to ten times the eigenvalue looked for, so that a
 /// step gains a factor of 10/9 on the eigenvalues near zero; this many gain 1e9.
 const INVERSE_ITERATIONS: usize = 200;

@@ -3,12 +3,14 @@
 //! Woodbury's identity.
 
 mod coupled;
+mod coupled_direct;
 mod direct;
 mod low_rank;
 mod remote;
 mod woodbury;
 
 pub(crate) use coupled::Coupled;
+pub(crate) use coupled_direct::CoupledDirect;
 pub(crate) use direct::Direct;
 pub use low_rank::{LowRank, RankLimits};
 pub(crate) use remote::Remote;

@@ -29,6 +29,8 @@ pub(crate) struct Solution {
     pub(crate) products: usize,
     /// False where the observer stopped it.
     pub(crate) finished: bool,
+    /// Whether every system came down to its target.
+    pub(crate) converged: bool,
     /// Whether a direction was met along which the matrix does not curve upwards.
     pub(crate) indefinite: bool,
 }
@@ -67,11 +69,13 @@ impl System<'_> {
         let (mut products, mut finished, mut indefinite) = (0, true, false);
         if active.is_empty() {
             let (direction, image) = (Array2::zeros(rhs.dim()), Array2::zeros(rhs.dim()));
-            return Ok(Solution { direction, image, products, finished, indefinite });
+            let converged = true;
+            return Ok(Solution { direction, image, products, finished, converged, indefinite });
         }
         if let Some((found, image)) = self.preconditioner.solve(self.ridge, &rhs) {
             let direction = self.faces.expand(norms.len(), &found).into_owned();
-            return Ok(Solution { direction, image, products, finished, indefinite });
+            let converged = true;
+            return Ok(Solution { direction, image, products, finished, converged, indefinite });
         }
         let mut descent = self.descent(rhs)?;
         while !active.is_empty() && products < max_products {
@@ -99,7 +103,8 @@ impl System<'_> {
         }
         let (found, image) = descent.finish()?;
         let direction = self.faces.expand(norms.len(), &found).into_owned();
-        Ok(Solution { direction, image, products, finished, indefinite })
+        let converged = active.is_empty();
+        Ok(Solution { direction, image, products, finished, converged, indefinite })
     }
 
     /// Steps on the machine that keeps the preconditioner where that takes them, else here.

@@ -69,7 +69,7 @@ pub struct Outcome {
 }
 
 /// What a solver took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effort {
     pub(crate) iterations: usize,
     pub(crate) kernel_products: usize,

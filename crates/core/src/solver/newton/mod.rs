@@ -14,6 +14,7 @@
 //! exact too.
 
 mod assembled;
+mod descent;
 mod nearby;
 mod progress;
 mod settings;
@@ -88,14 +89,19 @@ pub(crate) fn solve_from(
 /// As [`solve_from`], with a preconditioner that is there already.
 pub(crate) fn solve_with<'a>(
     problem: &'a Problem,
-    parts: Assembled<'a>,
+    mut parts: Assembled<'a>,
     settings: &'a NewtonSettings,
-    (coefficients, desired): (Array2<f64>, Array2<f64>),
+    mut start: (Array2<f64>, Array2<f64>),
     answer: Answer,
     clock: &mut Clock<'_>,
 ) -> Result<Outcome, Error> {
+    let mut spent = Effort::default();
+    if answer == Answer::Coefficients && start.0.iter().all(|a| *a == 0.0) {
+        (start, spent) = descent::descend(problem, &mut parts, settings, start, clock)?;
+    }
+    let (coefficients, desired) = start;
     let point = Point::new(problem, coefficients, desired)?;
-    Newton::new(problem, parts, settings, answer).run(point, clock)
+    Newton::new(problem, parts, settings, answer).after(spent).run(point, clock)
 }
 
 /// As [`solve_with`], from a point that is thought to be near the optimum, such as that of most of
@@ -184,6 +190,13 @@ impl<'a> Newton<'a> {
         let (products, iterations, rescued) = (0, 0, 0);
         let arrived = false;
         Self { problem, parts, settings, answer, products, iterations, rescued, arrived }
+    }
+
+    /// The same, counting what was done before.
+    fn after(self, spent: Effort) -> Self {
+        let Effort { iterations, kernel_products: products, rescued_decisions: rescued, .. } =
+            spent;
+        Self { products, iterations, rescued, ..self }
     }
 }
 

@@ -17,11 +17,14 @@ pub struct NewtonSettings {
     pub time_limit: Option<f64>,
     /// Rank of the preconditioner at most; chosen by the problem's size where none is given.
     pub max_rank: Option<usize>,
+    /// Bytes that factors of the systems themselves may take beside all else; none by default. They
+    /// are made where conjugate gradients take longer, and change how many steps a fit takes.
+    pub spare_bytes: u64,
 }
 
 impl Default for NewtonSettings {
     fn default() -> Self {
-        Self { tol: 1e-6, max_iterations: 100, time_limit: None, max_rank: None }
+        Self { tol: 1e-6, max_iterations: 100, time_limit: None, max_rank: None, spare_bytes: 0 }
     }
 }
 

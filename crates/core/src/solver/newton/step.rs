@@ -5,13 +5,13 @@
 //! coordinates F strictly inside their limits, w is the residual of the rest, and the dimensions
 //! are separate systems.
 
-use super::{Assembled, Newton, Point};
-use crate::decision_set::{Boxes, Polyhedra, SampleSets};
+use super::{Newton, Point};
+use crate::decision_set::{Boxes, Faces, Polyhedra, SampleSets};
 use crate::error::Error;
 use crate::linalg::entries::filled;
 use crate::problem::slice;
 use crate::solver::clock::Clock;
-use crate::solver::conjugate_gradient::System;
+use crate::solver::conjugate_gradient::{Solution, System};
 use crate::solver::line_search::{CoupledLine, Line, Preference, StepLength};
 use ndarray::{Array2, concatenate, s};
 use rayon::prelude::*;
@@ -98,21 +98,7 @@ impl Newton<'_> {
         let systems: Vec<usize> = (0..n_systems).collect();
         faces.reduce(&systems, &mut rhs);
         rhs = inside - rhs;
-        self.parts.preconditioner.update(faces)?;
-        let Assembled { operator, preconditioner, .. } = &self.parts;
-        let preconditioner = preconditioner.as_ref();
-        let decision_dim = self.problem.decision_dim();
-        let system = System { operator: *operator, preconditioner, faces, ridge, decision_dim };
-        // K_FA d_A can make the right-hand side many times larger than the residual that the step
-        // is to remove.
-        let targets: Vec<f64> = system
-            .norms(&rhs)
-            .iter()
-            .zip(system.norms(&residual))
-            .map(|(b, r)| if eased { EASING_TOL * b } else { (CG_TOL * b).min(FORCING * r) })
-            .collect();
-        let solution = system.solve(rhs, &targets, CG_PRODUCTS, clock)?;
-        self.products += solution.products;
+        let solution = self.solve_system((faces, ridge), rhs, &residual, clock)?;
         if !solution.finished {
             return Ok(Moved::Interrupted);
         }
@@ -144,6 +130,50 @@ impl Newton<'_> {
         self.rescued += point.decided.faces.rescued();
         self.iterations += 1;
         Ok(Moved::On)
+    }
+
+    /// The step's system, by conjugate gradients, and where these take as many products as its own
+    /// factor is worth, by that.
+    fn solve_system(
+        &mut self,
+        (faces, ridge): (&Faces, f64),
+        rhs: Array2<f64>,
+        residual: &Array2<f64>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Solution, Error> {
+        self.parts.follow(self.problem, faces)?;
+        let patience = self.parts.patience(self.problem, faces);
+        let system = self.system(faces, ridge);
+        let eased = ridge > self.problem.ridge();
+        // K_FA d_A can make the right-hand side many times larger than the residual that the step
+        // is to remove.
+        let targets: Vec<f64> = system
+            .norms(&rhs)
+            .iter()
+            .zip(system.norms(residual))
+            .map(|(b, r)| if eased { EASING_TOL * b } else { (CG_TOL * b).min(FORCING * r) })
+            .collect();
+        let Some(patience) = patience else {
+            let solution = system.solve(rhs, &targets, CG_PRODUCTS, clock)?;
+            self.products += solution.products;
+            return Ok(solution);
+        };
+        let solution = system.solve(rhs.clone(), &targets, patience.min(CG_PRODUCTS), clock)?;
+        self.products += solution.products;
+        if solution.converged || solution.indefinite || !solution.finished {
+            return Ok(solution);
+        }
+        self.parts.lose_patience();
+        self.parts.follow(self.problem, faces)?;
+        let solution = self.system(faces, ridge).solve(rhs, &targets, CG_PRODUCTS, clock)?;
+        self.products += solution.products;
+        Ok(solution)
+    }
+
+    fn system<'b>(&'b self, faces: &'b Faces, ridge: f64) -> System<'b> {
+        let (operator, preconditioner) = (self.parts.operator, self.parts.followed());
+        let decision_dim = self.problem.decision_dim();
+        System { operator, preconditioner, faces, ridge, decision_dim }
     }
 
     /// A step for each dimension.

@@ -59,7 +59,7 @@ impl PrimalSettings {
     /// Checks every range.
     pub fn validate(&self) -> Result<(), Error> {
         let Self { tol, max_iterations, time_limit } = *self;
-        NewtonSettings { tol, max_iterations, time_limit, max_rank: None }.validate()
+        NewtonSettings { tol, max_iterations, time_limit, ..NewtonSettings::default() }.validate()
     }
 }
 

@@ -328,6 +328,7 @@ impl Sso<'_> {
             max_iterations: 60,
             time_limit: None,
             max_rank: self.settings.max_rank,
+            spare_bytes: 0,
         };
         let start = (coefficients, desired);
         let outcome = newton::solve_from(
