@@ -22,7 +22,7 @@ KINDS = ("rbf", "laplace", "matern32", "matern52")
 
 def variants():
     """(name of the PTX file, source, definitions) of everything that is compiled."""
-    for name in ("pack", "linear", "factor"):
+    for name in ("pack", "linear", "factor", "descent"):
         yield name, f"{name}.cu", {}
     for distances in range(4):
         yield f"exact_{distances}", "exact.cu", {"DISTANCES": distances}

@@ -243,19 +243,22 @@ extern "C" __global__ void shifted(const double* gram, double* matrix, int side,
 }
 
 // Sweeping every block of 64 rows of a positive definite matrix A in turn leaves -A^-1 (Gauss and Jordan):
-// with P = A_kk^-1, A_kk becomes -P, A_ik becomes A_ik P, A_ij becomes A_ij - A_ik P A_kj.
+// with P = A_kk^-1, A_kk becomes -P, A_ik becomes A_ik P, A_ij becomes A_ij - A_ik P A_kj. Several matrices, those of
+// the `owners`, are swept side by side: a pivot is one block's work, and leaves most of a GPU idle.
 
-// -P of block k, by the same with single rows; `failed` where a pivot is not positive.
+// -P of block k, by the same with single rows; `failed` where a pivot is not positive. Block x: a matrix.
 extern "C" __global__ void __launch_bounds__(256)
-sweep_pivot(const double* matrix, int side, int k, double* pivot, int* failed) {
+sweep_pivot(const double* matrices, const int* owners, int side, int k, double* pivots, int* failed) {
     __shared__ double a[TILE][TILE + 1], column[TILE], row[TILE];
+    const double* matrix = matrices + (u64)owners[blockIdx.x] * side * side;
+    double* pivot = pivots + blockIdx.x * TILE * TILE;
     for (int i = threadIdx.x; i < TILE * TILE; i += 256)
         a[i / TILE][i % TILE] = matrix[((u64)k * TILE + i / TILE) * side + k * TILE + i % TILE];
     __syncthreads();
     for (int s = 0; s < TILE; s++) {
         const double p = a[s][s];
         if (!(p > 0.0)) {
-            if (threadIdx.x == 0) *failed = 1;
+            if (threadIdx.x == 0) failed[blockIdx.x] = 1;
             return;
         }
         if (threadIdx.x < TILE) {
@@ -276,10 +279,15 @@ sweep_pivot(const double* matrix, int side, int k, double* pivot, int* failed) {
     for (int i = threadIdx.x; i < TILE * TILE; i += 256) pivot[i] = a[i / TILE][i % TILE];
 }
 
-// Of block row i: old[i] = A_ik and swept[i] = A_ik P.
+// Of block row i: old[i] = A_ik and swept[i] = A_ik P. Block (x, y): a block row, a matrix.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sweep_panel(const double* matrix, int side, int k, const double* pivot, double* old, double* swept) {
+sweep_panel(const double* matrices, const int* owners, int side, int k, const double* pivots, double* old,
+            double* swept) {
     __shared__ __align__(16) double left[TILE * PITCH], right[CHUNK * WIDE];
+    const double* matrix = matrices + (u64)owners[blockIdx.y] * side * side;
+    const double* pivot = pivots + blockIdx.y * TILE * TILE;
+    old += (u64)blockIdx.y * side * TILE;
+    swept += (u64)blockIdx.y * side * TILE;
     const u64 first = (u64)blockIdx.x * TILE;
     Part part;
     for (int at = 0; at < TILE; at += CHUNK) {
@@ -297,8 +305,13 @@ sweep_panel(const double* matrix, int side, int k, const double* pivot, double* 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sweep_rest(double* matrix, int side, int k, const double* pivot, const double* old, const double* swept) {
+sweep_rest(double* matrices, const int* owners, int side, int k, const double* pivots, const double* old,
+           const double* swept) {
     __shared__ __align__(16) double left[TILE * PITCH], right[TILE * PITCH];
+    double* matrix = matrices + (u64)owners[blockIdx.z] * side * side;
+    const double* pivot = pivots + blockIdx.z * TILE * TILE;
+    old += (u64)blockIdx.z * side * TILE;
+    swept += (u64)blockIdx.z * side * TILE;
     const u64 row = (u64)blockIdx.x * TILE, column = (u64)blockIdx.y * TILE;
     if (blockIdx.x == k || blockIdx.y == k) {
         const double* from = blockIdx.x != k ? swept + row * TILE : blockIdx.y != k ? swept + column * TILE : pivot;

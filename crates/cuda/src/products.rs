@@ -133,11 +133,21 @@ impl Products {
 
     /// Bytes on the GPU for `n_samples` with `n_features`, the buffers of products among them.
     pub(crate) fn bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
+        Self::held_bytes(recipe, n_samples, n_features) + Self::buffer_bytes(n_samples)
+    }
+
+    /// Of these the samples'.
+    pub(crate) fn held_bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
         let padded = n_samples.next_multiple_of(128) * n_features.next_multiple_of(16);
         let (n, d, terms) = (n_samples as u64, n_features as u64, recipe.terms.len() as u64);
-        // Sums of strips or pairs in f64, eight columns of each; the fused products' two buffers.
-        let partials = (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n);
-        8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n + partials + fused::SCRATCH_BYTES
+        8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n
+    }
+
+    /// And those that a product takes: sums of strips or pairs in f64, eight columns of each; the
+    /// fused products' two buffers.
+    pub(crate) fn buffer_bytes(n_samples: usize) -> u64 {
+        let n = n_samples as u64;
+        (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n) + fused::SCRATCH_BYTES
     }
 
     /// The GPU.

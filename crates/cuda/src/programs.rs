@@ -32,6 +32,7 @@ programs!(
     "pack",
     "linear",
     "factor",
+    "descent",
     "exact_0",
     "exact_1",
     "exact_2",

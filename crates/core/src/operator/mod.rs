@@ -18,6 +18,7 @@
 //! ```
 
 mod accumulate;
+mod descent;
 mod factor;
 mod host;
 mod kind;
@@ -28,6 +29,7 @@ mod trended;
 mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
+pub use descent::{Descent, Step};
 pub use factor::RemoteFactor;
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};

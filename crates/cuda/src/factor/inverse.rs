@@ -2,7 +2,6 @@
 //! F of each dimension; `small` has the matrix in the middle.
 #![allow(unsafe_code)]
 
-use super::small::sweep;
 use super::{CHUNK, Factor, TILE, VECTORS, gathering};
 use crate::device::{Device, int};
 use crate::error::Error;
@@ -48,7 +47,10 @@ impl Factor {
         free: ArrayView2<'_, bool>,
         ridge: f64,
     ) -> Result<(), Error> {
-        self.growing = None;
+        // The panels go before this comes.
+        if let Some(rows) = self.growing.take().map(|growing| growing.beside) {
+            self.beside = self.lay_beside(&rows)?;
+        }
         let mut inverse = match self.inverse.take() {
             Some(inverse) => inverse,
             None => self.first_inverse(ridge)?,
@@ -185,27 +187,26 @@ impl Factor {
     /// The inverses of all Gram matrices that changed. Where rounding has made one indefinite or
     /// its inverse useless, a larger shift still gives a valid, if weaker, preconditioner.
     fn invert(&self, inverse: &mut Inverse) -> Result<(), Error> {
-        let (device, side) = (self.device(), inverse.side);
-        for j in 0..inverse.dimensions.len() {
-            let dimension = &inverse.dimensions[j];
-            if dimension.same_as != j || dimension.shift.is_some() {
-                continue;
+        let device = self.device();
+        let is_old = |(j, dimension): (usize, &Dimension)| {
+            (dimension.same_as == j && dimension.shift.is_none()).then_some(j)
+        };
+        let mut left: Vec<usize> =
+            inverse.dimensions.iter().enumerate().filter_map(is_old).collect();
+        let mut shift = inverse.ridge;
+        while !left.is_empty() {
+            if !shift.is_finite() {
+                return Err(Error::Overflow);
             }
-            let mut shift = inverse.ridge;
-            loop {
-                let gram = inverse.dimensions[j].gram.as_ref().expect("an owner has a matrix");
-                let matrix =
-                    &mut inverse.matrices.slice_mut(j * side * side..(j + 1) * side * side);
-                let is_definite = sweep(device, gram, matrix, (side, self.rank), shift)?;
-                inverse.dimensions[j].shift = Some(shift);
-                if is_definite && inverse.is_sound(device, j, self.rank)? {
-                    break;
-                }
-                shift *= 10.0;
-                if !shift.is_finite() {
-                    return Err(Error::Overflow);
+            let definite = inverse.sweep(device, &left, self.rank, shift)?;
+            let mut unsound = Vec::new();
+            for (j, is_definite) in left.into_iter().zip(definite) {
+                if !is_definite || !inverse.is_sound(device, j, self.rank)? {
+                    unsound.push(j);
                 }
             }
+            left = unsound;
+            shift *= 10.0;
         }
         Ok(())
     }
@@ -216,19 +217,27 @@ impl Factor {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
-        let inverse = self.inverse.as_ref().expect("a preconditioner follows faces first");
-        let device = self.device();
-        let (n_vectors, n) = v.dim();
         let v = v.as_standard_layout();
-        let v = device.upload("vectors", v.as_slice().expect("in standard layout"))?;
-        let mut found = device.zeros::<f64>("vectors", n_vectors * n)?;
+        let v = self.device().upload("vectors", v.as_slice().expect("in standard layout"))?;
+        self.device().download_rows(&self.preconditioned(dimensions, &v)?, out)
+    }
+
+    /// The same for vectors that are there, one after the other.
+    pub(super) fn preconditioned(
+        &self,
+        dimensions: &[usize],
+        v: &CudaSlice<f64>,
+    ) -> Result<CudaSlice<f64>, Error> {
+        let inverse = self.inverse.as_ref().expect("a preconditioner follows faces first");
+        let (n_vectors, n) = (dimensions.len(), self.n_samples);
+        let mut found = self.device().zeros::<f64>("vectors", n_vectors * n)?;
         for first in (0..n_vectors).step_by(VECTORS) {
             let last = (first + VECTORS).min(n_vectors);
             let part = first * n..last * n;
             let (v, mut found) = (v.slice(part.clone()), found.slice_mut(part));
             self.apply_pass(inverse, &dimensions[first..last], &v, &mut found)?;
         }
-        device.download_rows(&found, out)
+        Ok(found)
     }
 
     fn apply_pass(
