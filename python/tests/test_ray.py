@@ -436,6 +436,9 @@ def test_the_command_searches_on_ray(address, command, tmp_path, monkeypatch):
     refused = command(*common, "-o", tmp_path / "no", "--ray", "10.255.255.1:1", "--device", "cuda", check=False)
     assert refused.returncode == 2
     assert "leave one of them out" in refused.stderr
+    refused = command(*common, "-o", tmp_path / "no", "--ray", address, "--ray-gpus", 2, check=False)
+    assert refused.returncode == 2
+    assert refused.stderr.strip() == "error: gpus is 2; a worker uses one, so ask for more workers instead"
 
 
 def test_a_search_by_pipes_ends_when_asked_to():

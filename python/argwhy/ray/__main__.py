@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .. import _argwhy
-from ..errors import MissingExtraError
+from ..errors import ClusterError, MissingExtraError
 from .cluster import Cluster
 
 KINDS: dict[str, np.dtype[Any]] = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
@@ -107,10 +107,10 @@ class Bridge:
                 "refused": f"this command is argwhy {message['version']}, and the Python package of {sys.executable} is "
                 f"{_argwhy.__version__}; install the same version of both"
             }
-        self._cluster = Cluster(**message["options"])
         try:
+            self._cluster = Cluster(**message["options"])
             cores = self._cluster.connect()
-        except MissingExtraError as error:
+        except (MissingExtraError, ClusterError, ValueError) as error:
             return {"refused": str(error)}
         wants_features, have_gpus = self._cluster.wants_features, self._cluster.gpus > 0
         return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus}
