@@ -255,14 +255,17 @@ def test_the_preconditioner_follows_the_free_samples(factor, n, rank):
     mask = np.ones((2, n), np.uint8)
     mask[:, bound] = 0
     v = np.ascontiguousarray(random.normal(size=(3, n)) * mask[0])
-    n_strips, out = -(-n // 256), np.full((3, n), 7.0)
-    partials, projected, weights = np.zeros((n_strips, 4, b.side)), np.zeros((4, b.side)), np.zeros((4, b.side))
+    n_strips = -(-n // 256)
     owners, systems = np.array([0, 1, 0], np.int32), np.array([0, 1, 1], np.int32)
-    factor("project", (b.side // 8, n_strips), 256, b.held, u64(b.pitch), v, u64(n), 3, u64(256), b.side, partials)
-    factor("sum_projections", blocks(4 * b.side), 256, partials, projected, b.side, n_strips)
-    factor("multiply_small", (b.side // 8, 3), 256, np.stack([inverse, inverse]), owners, projected, weights, b.side, 0)
-    factor("expand", blocks(n), 256, b.held, u64(b.pitch), v, weights, mask, systems, ridge, out, u64(n), 3, b.side)
-    assert off(out, (v - v @ free.T @ expected @ free) / ridge * mask[0]) < 1e-12
+    for width in (4, 8):
+        out, partials = np.full((3, n), 7.0), np.zeros((n_strips, width, b.side))
+        projected, weights, rows = np.zeros((width, b.side)), np.zeros((width, b.side)), 32 // width
+        grid = (b.side // rows, n_strips)
+        factor(f"project_{width}", grid, 256, b.held, u64(b.pitch), v, u64(n), 3, u64(256), b.side, partials)
+        factor("sum_projections", blocks(projected.size), 256, partials, projected, projected.size, n_strips)
+        factor("multiply_small", (b.side // 8, 3), 256, np.stack([inverse, inverse]), owners, projected, weights, b.side, 0)
+        factor(f"expand_{width}", blocks(n), 256, b.held, u64(b.pitch), v, weights, mask, systems, ridge, out, u64(n), 3, b.side)
+        assert off(out, (v - v @ free.T @ expected @ free) / ridge * mask[0]) < 1e-12
 
 
 def smooth_rows(n, rank, kind):

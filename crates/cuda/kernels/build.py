@@ -5,7 +5,8 @@
 
 libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a
 driver loads PTX of its own CUDA version or an older one, so the oldest compiler serves the most
-drivers; it packs with `zstandard` from PyPI. `check` wants 12.8 or later, the first that knows sm_100.
+drivers; it packs with `zstandard` from PyPI. `check` wants 12.8 or later, the first that knows
+sm_100.
 """
 
 import ctypes

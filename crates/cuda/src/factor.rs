@@ -18,11 +18,9 @@ use inverse::{GATHERED, Inverse, strips};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use std::sync::Arc;
 
-/// Rows and columns of a block's product, `TILE` in `kernels/factor.cu`; `CHUNK` there; and
-/// `VECTORS`.
+/// Rows and columns of a block's product, `TILE` in `kernels/factor.cu`, and `CHUNK` there.
 const TILE: usize = 64;
 const CHUNK: usize = 16;
-const VECTORS: usize = 4;
 /// Pivots of a round.
 const PROPOSALS: usize = 128;
 

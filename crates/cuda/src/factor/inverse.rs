@@ -2,7 +2,7 @@
 //! F of each dimension; `small` has the matrix in the middle.
 #![allow(unsafe_code)]
 
-use super::{CHUNK, Factor, TILE, VECTORS, gathering};
+use super::{CHUNK, Factor, TILE, gathering};
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::fused::one_thread_each;
@@ -14,6 +14,9 @@ pub(super) const GATHERED: usize = 16_384;
 /// Blocks of threads that keep a large GPU busy, and strips of a sum at most.
 const ENOUGH_BLOCKS: usize = 1024;
 const MOST_STRIPS: usize = 16;
+/// Vectors that pass through B together: few have a program of their own.
+const VECTORS: usize = 8;
+const FEW_VECTORS: usize = 4;
 /// Samples that one block of threads sums over in Bv.
 const PROJECTED: usize = 8192;
 
@@ -250,37 +253,44 @@ impl Factor {
         let (device, side) = (self.device(), inverse.side);
         let strips = self.n_samples.div_ceil(PROJECTED);
         let what = "projections";
-        let len = VECTORS * side.max(1);
+        // Kernels' names, vectors that they are made for and rows of a block.
+        let few = dimensions.len() <= FEW_VECTORS;
+        let (project, expand, width, rows) = if few {
+            ("project_4", "expand_4", FEW_VECTORS, 8)
+        } else {
+            ("project_8", "expand_8", VECTORS, 4)
+        };
+        let len = width * side.max(1);
         let mut partials = device.zeros::<f64>(what, strips * len)?;
         let mut projected = device.zeros::<f64>(what, len)?;
         let mut weights = device.zeros::<f64>(what, len)?;
         let systems = dimensions.iter().map(|&j| int(j)).collect::<Vec<_>>();
         let systems = device.upload(what, &systems)?;
         let sizes = [self.pitch, self.n_samples, PROJECTED].map(|size| size as u64);
-        let ints = [dimensions.len(), side, strips].map(int);
-        let [vectors, side_int, n_strips] = &ints;
+        let ints = [dimensions.len(), side, strips, len].map(int);
+        let [vectors, side_int, n_strips, count] = &ints;
         let grid = |x: usize, y: usize| LaunchConfig {
             grid_dim: (x as u32, y as u32, 1),
             block_dim: (256, 1, 1),
             shared_mem_bytes: 0,
         };
         if side > 0 {
-            let function = device.function("factor", "project", 0)?;
+            let function = device.function("factor", project, 0)?;
             let mut launch = device.stream().launch_builder(&function);
             launch.arg(&self.rows).arg(&sizes[0]).arg(v).arg(&sizes[1]).arg(vectors);
             launch.arg(&sizes[2]).arg(side_int).arg(&mut partials);
             // SAFETY: the arguments are those of the kernel; B has `side` rows, a multiple of 8.
-            unsafe { launch.launch(grid(side / 8, strips)) }.map_err(preconditioning)?;
+            unsafe { launch.launch(grid(side / rows, strips)) }.map_err(preconditioning)?;
 
             let function = device.function("factor", "sum_projections", 0)?;
             let mut launch = device.stream().launch_builder(&function);
-            launch.arg(&partials).arg(&mut projected).arg(side_int).arg(n_strips);
-            // SAFETY: as above; it writes VECTORS × side numbers.
+            launch.arg(&partials).arg(&mut projected).arg(count).arg(n_strips);
+            // SAFETY: as above; it writes `side` numbers a vector.
             unsafe { launch.launch(one_thread_each(len)) }.map_err(preconditioning)?;
 
             weights = inverse.solve(device, dimensions, &projected)?;
         }
-        let function = device.function("factor", "expand", 0)?;
+        let function = device.function("factor", expand, 0)?;
         let mut launch = device.stream().launch_builder(&function);
         launch.arg(&self.rows).arg(&sizes[0]).arg(v).arg(&weights).arg(&inverse.free);
         launch.arg(&systems).arg(&inverse.ridge).arg(out).arg(&sizes[1]).arg(vectors).arg(side_int);
