@@ -15,6 +15,7 @@ use argwhy_io::{
     Budget, DataError, DataRequest, Loaded, Missing, RowRanges, Survey, Thinning, load, load_if,
     survey, walk_signals,
 };
+use std::fs::Metadata;
 use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
@@ -51,15 +52,29 @@ impl Pipeline {
         request: &DataRequest,
         rows: Option<&RowRanges>,
     ) -> Result<ToFit, Error> {
+        self.load_to_fit_after(path, request, rows, || ())
+    }
+
+    /// The same, with something done between the walk for statistics and the reading of rows.
+    fn load_to_fit_after(
+        &self,
+        path: &Path,
+        request: &DataRequest,
+        rows: Option<&RowRanges>,
+        between: impl FnOnce(),
+    ) -> Result<ToFit, Error> {
         let stamp = stamp(path);
         if let Some(rows) = rows.filter(|_| self.can_leave_out(path, request))
             && let Some(features) = self.features_in_passing(path, request)
         {
+            between();
             let request = DataRequest { rows: Some(rows.clone()), ..request.clone() };
-            let loaded = self.load(path, &request, None)?;
-            let all = 0..loaded.signals.nrows();
-            // Statistics and rows of different contents would be a mixture.
+            let loaded = self.load(path, &request, None);
+            // Statistics and rows of different contents would be a mixture; what is there now is
+            // read once more, whole.
             if stamp == self::stamp(path) {
+                let loaded = loaded?;
+                let all = 0..loaded.signals.nrows();
                 return Ok(ToFit { loaded, rows: vec![all], features: Some(features) });
             }
         }
@@ -154,19 +169,41 @@ impl Pipeline {
     }
 }
 
-/// What changes where a file, or one in a folder, is written anew: lengths, and when that was.
-fn stamp(path: &Path) -> Vec<(u64, Option<SystemTime>)> {
+/// What changes where a file, or one in a folder, is written anew or replaced.
+#[derive(PartialEq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    identity: [i64; 3],
+}
+
+/// Those of all files at a path.
+fn stamp(path: &Path) -> Vec<Stamp> {
     let mut stamps = Vec::new();
     let mut folders = vec![path.to_path_buf()];
     while let Some(path) = folders.pop() {
         let Ok(about) = path.metadata() else { continue };
-        stamps.push((about.len(), about.modified().ok()));
+        let modified = about.modified().ok();
+        stamps.push(Stamp { len: about.len(), modified, identity: identity(&about) });
         if let Ok(inside) = path.read_dir() {
             folders.extend(inside.flatten().map(|entry| entry.path()));
             folders.sort();
         }
     }
     stamps
+}
+
+/// Which file it is, and when anything about it changed last, which nobody can set.
+#[cfg(unix)]
+fn identity(about: &Metadata) -> [i64; 3] {
+    use std::os::unix::fs::MetadataExt;
+    [about.ino().cast_signed(), about.ctime(), about.ctime_nsec()]
+}
+
+/// Other systems tell when it was written, and no more.
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> [i64; 3] {
+    [0; 3]
 }
 
 /// Loads a file to be fitted with `settings` on this machine, as [`Pipeline::load`] does.
@@ -213,4 +250,54 @@ fn foreseen(
         coupled: learns_theta || polyhedra || request.matrix_eq.is_some(),
         learns_theta,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Rows enough to be walked through for statistics first.
+    fn table(n_rows: usize, turn: usize) -> String {
+        let digit = |i: usize, j: usize| (i * (j + 2) + turn) % 7;
+        let row = |i: usize| {
+            let [a, b, c, d, e, u] = [0, 1, 2, 3, 4, 5].map(|j| digit(i, j));
+            format!("{a},{b},{c},{d},{e},{u}\n")
+        };
+        let names = "signals_0,signals_1,signals_2,signals_3,signals_4,decisions_0\n";
+        names.to_owned() + &(0..n_rows).map(row).collect::<String>()
+    }
+
+    #[test]
+    fn a_large_file_that_changes_between_its_readings_is_read_once_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.csv");
+        let n_rows = SMALL / 8 / 6 + 1000;
+        let old = table(n_rows, 0);
+        let pipeline = Pipeline::new(FitSettings::default()).unwrap();
+        let (request, rows) = (DataRequest::default(), "10:60".parse().unwrap());
+        let load = |between: &dyn Fn()| {
+            fs::write(&path, &old).unwrap();
+            pipeline.load_to_fit_after(&path, &request, Some(&rows), between)
+        };
+        let unchanged = load(&|| ()).unwrap();
+        assert!(unchanged.features.is_some() && unchanged.loaded.signals.nrows() == 50);
+
+        let written = path.metadata().unwrap().modified().unwrap();
+        let same_length = table(n_rows, 3);
+        let replaced = load(&|| {
+            fs::write(&path, &same_length).unwrap();
+            fs::File::options().append(true).open(&path).unwrap().set_modified(written).unwrap();
+        });
+        let (replaced, whole) = (replaced.unwrap(), pipeline.load(&path, &request, None).unwrap());
+        assert!(replaced.features.is_none() && replaced.rows.first() == Some(&(10..60)));
+        assert!(replaced.loaded.signals == whole.signals);
+        assert!(replaced.loaded.signals.row(12) != unchanged.loaded.signals.row(2));
+
+        // Rows that are gone, and a file that is.
+        let cut = load(&|| fs::write(&path, table(30, 0)).unwrap()).unwrap_err().to_string();
+        assert!(cut.contains("30"), "{cut}");
+        let gone = load(&|| fs::remove_file(&path).unwrap()).unwrap_err().to_string();
+        assert!(gone.contains("large.csv"), "{gone}");
+    }
 }

@@ -34,6 +34,16 @@ pub enum CliError {
         /// Where it is.
         path: PathBuf,
     },
+    /// A path that ended before its last model, with others saved.
+    #[error("{source}; saved so far: {saved}; fit the rest with --path {left}")]
+    Path {
+        /// Why it ended.
+        source: Box<argwhy::Error>,
+        /// The models that are there.
+        saved: String,
+        /// The regularizations that are not.
+        left: String,
+    },
     /// The trace broke off while the fit went on.
     #[error("the trace `{}` is incomplete ({source}); the model was saved", path.display())]
     Trace {

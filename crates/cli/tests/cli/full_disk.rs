@@ -10,11 +10,18 @@ use std::process::{Command, Stdio};
 
 /// Runs the command where files may have 512 or 1024 bytes, as the shell counts.
 fn cramped(folder: &Folder, args: &str) -> (Option<i32>, String) {
+    let (code, _, stderr) = within("ulimit -f 1", folder, args);
+    (code, stderr)
+}
+
+/// Runs the command after a limit was set: how it ends, and what it prints and says.
+fn within(limit: &str, folder: &Folder, args: &str) -> (Option<i32>, String, String) {
     let program = assert_cmd::cargo::cargo_bin!("argwhy");
-    let script = format!("trap '' XFSZ; ulimit -f 1; exec {} {args}", program.display());
+    let script = format!("trap '' XFSZ; {limit}; exec {} {args}", program.display());
     let output =
         Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 #[test]
@@ -91,6 +98,42 @@ fn a_folder_that_goes_costs_no_model_of_a_path() {
     for model in kept {
         folder.run(["inspect", model.to_str().unwrap()]).exits(0);
     }
+}
+
+/// The larger of two models has no room anywhere: the other stays, and is told.
+#[test]
+fn a_disk_that_fills_up_during_a_path_costs_no_model_that_was_saved() {
+    let folder = Folder::new();
+    // Decisions at their limit while k is small: few samples carry weight.
+    let rows = (0..1200).map(|i| {
+        let x = f64::from(i % 40) / 20.0 - 1.0;
+        format!("{x},{}\n", if x > -0.9 { 1.0 } else { 0.2 })
+    });
+    folder.write("data.csv", format!("signals_0,decisions_0\n{}", rows.collect::<String>()));
+    let common = "fit data.csv --bounds=-1,1 --kernel rbf --trend none --holdout 0";
+    let args = format!("{common} --path 1e-6,1e3,1 -o m.argwhy");
+    let (code, _, stderr) = within(":", &folder, &args);
+    assert_eq!(code, Some(0), "{stderr}");
+    let size = |name: &str| std::fs::metadata(folder.path(name)).unwrap().len();
+    let (small, large) = (size("m-k1e-6.argwhy"), size("m-k1e3.argwhy"));
+    assert!(small + 2048 < large, "{small} and {large} bytes");
+    for name in ["m-k1e-6.argwhy", "m-k1e3.argwhy", "m-k1e0.argwhy"] {
+        std::fs::remove_file(folder.path(name)).unwrap();
+    }
+    // The shell counts in 512 or 1024 bytes; `/bin/sh` is asked which.
+    let limit = format!(
+        "(ulimit -f 1; head -c 4096 /dev/zero 2> /dev/null > probe); \
+         unit=$(wc -c < probe); ulimit -f $(({large} / unit - 1))"
+    );
+    let (code, stdout, stderr) = within(&limit, &folder, &format!("{args} --json"));
+    assert_eq!(code, Some(2), "{stderr}");
+    let error = stderr.lines().find(|line| line.contains("error")).unwrap();
+    says(error, &["cannot write", "m-k1e3.argwhy", "saved so far: `m-k1e-6.argwhy`"]);
+    says(error, &["fit the rest with --path 1e3,1e0"]);
+    let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["path"].as_array().unwrap().len(), 1);
+    folder.run(["inspect", "m-k1e-6.argwhy"]).exits(0);
+    assert!(!folder.path("m-k1e3.argwhy").exists() && !folder.path("m-k1e0.argwhy").exists());
 }
 
 /// Not even root can make a file there.

@@ -22,8 +22,9 @@ pub fn models(output: &Path, path: Option<&Numbers>) -> Vec<PathBuf> {
     path.0.iter().map(|k| output.with_file_name(format!("{stem}-k{k:e}{ending}"))).collect()
 }
 
-/// What was fitted, in order. Each model is saved before the next is begun: elsewhere, and the
-/// error says where, if it cannot be written to where it should be.
+/// What was fitted, in order, and what went wrong. Each model is saved before the next is begun:
+/// elsewhere, and the error says where, if it cannot be written to where it should be. One that can
+/// be written nowhere ends the path; those before it are told.
 pub fn run(
     pipeline: &Pipeline,
     (data, rows): (&Dataset, &[Range<usize>]),
@@ -32,7 +33,7 @@ pub fn run(
     follow: &mut Follow,
 ) -> Result<(Vec<FitResult>, Option<CliError>), CliError> {
     let (mut results, mut trouble) = (Vec::new(), None);
-    pipeline.fit_path(data, rows, path, follow, &mut |fit| {
+    let ended = pipeline.fit_path(data, rows, path, follow, &mut |fit| {
         let model = &models[results.len()];
         let fit = with_sources(fit, sources);
         let at = match save_somewhere(&fit, model, None)? {
@@ -45,7 +46,17 @@ pub fn run(
         };
         results.push(FitResult::new(&fit, &at));
         Ok(())
-    })?;
+    });
+    match ended {
+        Err(source) if !results.is_empty() => {
+            let left = path[results.len()..].iter().map(|k| format!("{k:e}")).collect::<Vec<_>>();
+            let saved = results.iter().filter_map(|r| r.model.as_ref()).map(|m| format!("`{m}`"));
+            let saved = saved.collect::<Vec<_>>().join(", ");
+            let told = CliError::Path { source: Box::new(source), saved, left: left.join(",") };
+            trouble = Some(told);
+        }
+        ended => ended?,
+    }
     Ok((results, trouble))
 }
 
