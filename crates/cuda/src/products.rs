@@ -1,6 +1,7 @@
 //! The kernel matrix of some samples as something to multiply with. K itself is never stored.
 
 mod check;
+mod shared;
 mod streamed;
 
 pub(crate) use check::check_range;
@@ -17,7 +18,6 @@ use crate::recipe::Recipe;
 use argwhy_core::Kernel;
 use cudarc::driver::{CudaSlice, PushKernelArg};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of V that share one computation of the kernel values.
@@ -186,23 +186,6 @@ impl Products {
         self.part_columns(terms, v, precision, Part::WHOLE)
     }
 
-    /// One part of K·v, in f64 where no precision is given or prepared.
-    pub(crate) fn apply_part(
-        &self,
-        v: ArrayView2<'_, f64>,
-        precision: Option<Precision>,
-        part: Part,
-    ) -> Result<Array2<f64>, Error> {
-        let v = self.upload_rows(v)?;
-        let found = match (precision, &self.packed) {
-            (Some(precision), Some(terms)) => self.part_columns(terms, &v, precision, part)?,
-            _ => self.exact().part(&v, part)?,
-        };
-        let mut out = Array2::zeros((v.n_columns, self.n_samples));
-        self.download_rows(&found, out.view_mut())?;
-        Ok(out)
-    }
-
     fn part_columns(
         &self,
         terms: &[Packed],
@@ -296,43 +279,6 @@ impl Products {
         let mut out = Array2::zeros((v.nrows(), self.n_samples));
         self.download_rows(&found, out.view_mut())?;
         Ok(out)
-    }
-
-    /// v·K[samples, columns], likewise.
-    pub(crate) fn apply_some_between(
-        &self,
-        samples: &[usize],
-        v: ArrayView2<'_, f64>,
-        columns: Range<usize>,
-    ) -> Result<Array2<f64>, Error> {
-        let columns: Vec<usize> = columns.collect();
-        let (few, others) = (self.gather(samples)?, self.gather(&columns)?);
-        let centre = |features: &CudaSlice<f64>, n_samples: usize| {
-            let centre = |_| Centred::new(&self.device, features, &self.means, n_samples);
-            self.centred.as_ref().map(centre).transpose()
-        };
-        let centred = (centre(&few, samples.len())?, centre(&others, columns.len())?);
-        let of = |features, n_samples, centred| Exact {
-            features: Some(features),
-            n_samples,
-            centred,
-            ..self.exact()
-        };
-        let rows = of(&others, columns.len(), centred.1.as_ref());
-        let few = of(&few, samples.len(), centred.0.as_ref());
-        let data = v.t().as_standard_layout().into_owned();
-        let data = self.device.upload("vectors", data.as_slice().expect("row by row"))?;
-        let v = Columns { data, n_samples: samples.len(), n_columns: v.nrows() };
-        Ok(self.download(&few.product(&rows, &v)?)?.reversed_axes())
-    }
-
-    /// K[rows, columns], rounded to `T`.
-    pub(crate) fn between<T: Entry>(
-        &self,
-        rows: &[usize],
-        columns: Range<usize>,
-    ) -> Result<Array2<T>, Error> {
-        self.values(rows, Some(&columns.collect::<Vec<usize>>()))
     }
 
     /// The matrix of the listed samples alone, prepared likewise.
