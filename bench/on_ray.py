@@ -158,7 +158,7 @@ def sizes():
         print(f"- {simulate(10_000_000, 78, 3, workers=workers, cores=16)}")
     # A pair on an H200, by docs/adr/0016-gpu.md: 0.88 and 5.3 s a product of a million.
     gpus = simulate(10_000_000, 78, 3, workers=8, cores=1, pair_seconds=1.76e-12, exact_pair_seconds=1.06e-11)
-    print(f"- if workers had H200s: {gpus}")
+    print(f"- workers with H200s: {gpus}")
 
 
 def main():

@@ -6,6 +6,7 @@ import pathlib
 import beyond
 import plots
 import rules
+import scores
 
 
 def render(found):
@@ -29,7 +30,7 @@ def about(said):
         "<p>The tables and figures of the NeurIPS 2024 paper, computed again with argwhy in the "
         "physics D4RL was recorded on. Small numbers are the paper's. Scores are D4RL's (0 a random "
         "policy, 100 its expert), with 95&nbsp;% intervals: over draws of rows or seeds where there are "
-        "several, else over episodes. Every row says whether its data is genuine: a stand-in is "
+        "three or more, else over episodes; of two draws both are shown. Every row says whether its data is genuine: a stand-in is "
         "other data, and its score compares with the paper's only loosely.</p>"
         f"{quick}<p class=soft>{e(said['date'])} · {e(said['machine'])} · commit {e(said['commit'])} · "
         f"{e(versions)} · {said['episodes']} episodes, {e(said['seeds'])}<br><code>{e(said['command'])}</code></p>"
@@ -42,11 +43,7 @@ def e(text):
 
 def score(value, published=None):
     """A cell with mean, interval and the paper's number."""
-    if value is None:
-        own = "–"
-    else:
-        half = "" if value["half"] is None else f" ± {value['half']:.1f}"
-        own = f"{value['mean']:.1f}{half}"
+    own = scores.shown(value)
     if isinstance(published, (tuple, list)):
         published = f"{published[0]:g} ± {published[1]:g}"
     below = "" if published is None else f"<small>{published if isinstance(published, str) else f'{published:g}'}</small>"
@@ -245,9 +242,9 @@ def landscape(part):
     header = ["rule", *map(e, picked), "mean"]
     rows = []
     for rule in next(iter(picked.values()), {}):
-        scores = [picked[task][rule]["score"] for task in picked]
+        found = [picked[task][rule]["score"] for task in picked]
         cells = [f"{picks[rule]['score']:.1f}<small>{e(told(picks[rule]))}</small>" for picks in picked.values()]
-        rows.append([e(rule), *cells, f"{sum(scores) / len(scores):.1f}"])
+        rows.append([e(rule), *cells, f"{sum(found) / len(found):.1f}"])
     related = [
         [e(c), *[shown(part["correlation"][task][c]) for task in part["correlation"]]] for c in rules.CRITERIA
     ]

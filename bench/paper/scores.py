@@ -14,14 +14,17 @@ def score_of(results, cells):
     """Mean score over cells (draws or seeds) with a 95 % interval; None where there is none.
 
     Over several draws or seeds the interval is that of their means: single episodes of one policy
-    say nothing about another draw of rows. Of one, it is that of its episodes.
+    say nothing about another draw of rows. Of one, it is that of its episodes. Two have none worth
+    the name (Student's is 13 times their spread), and are shown themselves.
     """
     found = [one for cell in cells if (one := results.get(cell)) and one.get("scores")]
     if not found:
         return None
     means = [float(np.mean(one["scores"])) for one in found]
     scores = np.concatenate([one["scores"] for one in found])
-    if len(means) > 1:
+    if len(means) == 2:
+        half = None
+    elif len(means) > 2:
         half = STUDENT.get(len(means) - 1, 2.0) * np.std(means, ddof=1) / len(means) ** 0.5
     else:
         half = 1.96 * scores.std(ddof=1) / len(scores) ** 0.5 if len(scores) > 1 else None
@@ -32,6 +35,16 @@ def score_of(results, cells):
         "means": [round(one, 2) for one in means],
         "episodes": len(scores),
     }
+
+
+def shown(value):
+    """A score for people: the mean, and half of its interval or both of two means."""
+    if value is None:
+        return "–"
+    if value["half"] is not None:
+        return f"{value['mean']:.1f} ± {value['half']:.1f}"
+    both = f" ({', '.join(f'{mean:.0f}' for mean in value['means'])})" if len(value["means"]) == 2 else ""
+    return f"{value['mean']:.1f}{both}"
 
 
 def data_note(results, cells, task):

@@ -14,7 +14,7 @@ from tasks import TASKS
 
 import beyond
 import rules
-from scores import choice, data_note, judged_of, score_of
+from scores import choice, data_note, judged_of, score_of, shown
 from settings import ONE_FOR_ALL
 from wanted import ABLATION, PLAIN, WHY
 
@@ -272,13 +272,10 @@ PARTS = {
 }
 
 
-def shown(value):
-    """A score for people: mean and half of its interval."""
-    if value is None:
-        return "–"
-    if isinstance(value, dict):
-        half = "" if value["half"] is None else f" ± {value['half']:.1f}"
-        return f"{value['mean']:.1f}{half}"
+def said(value):
+    """A score or a number for people."""
+    if value is None or isinstance(value, dict):
+        return shown(value)
     return f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
@@ -309,12 +306,12 @@ def as_text(found):
             for name in names:
                 theirs = row.get("published", {}).get(name)
                 theirs = theirs[0] if isinstance(theirs, tuple) else theirs
-                text = shown(row.get(name)) + ("" if theirs is None else f" ({theirs:g})")
+                text = said(row.get(name)) + ("" if theirs is None else f" ({theirs:g})")
                 cells.append(f"{text:>20}")
             lines.append(" | ".join(cells) + f" | {row['data']}")
     for row in found["parts"].get("table2", {}).get("rows", []):
         newton, sso = (row[key]["objective"] if row[key] else None for key in ("newton", "sso"))
-        scores = f"{shown(row['newton score'])}, {shown(row['sso score'])}"
+        scores = f"{said(row['newton score'])}, {said(row['sso score'])}"
         lines.append(
             f"table2 {row['task']}: Newton {newton}, SSO {sso}; paper {row['published']}; "
             f"scores {scores} | {row['data']}"

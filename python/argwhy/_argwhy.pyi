@@ -41,6 +41,7 @@ class Search:
         judge: str | None = None,
         budget: float | None = None,
         grid: Parameters | None = None,
+        rows: NDArray[np.uint64] | None = None,
     ) -> Search: ...
     def run(
         self, crew: Callable[[list[str], Callable[[], bool]], list[tuple[int, str]]] | None = None

@@ -24,6 +24,7 @@ pub struct PyMachines {
     object: Py<PyAny>,
     n_cores: usize,
     wants_features: bool,
+    have_gpus: bool,
 }
 
 impl PyMachines {
@@ -31,7 +32,10 @@ impl PyMachines {
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let n_cores = object.call_method0("connect")?.extract()?;
         let wants_features = object.getattr("wants_features")?.is_truthy()?;
-        Ok(Self { object: object.clone().unbind(), n_cores, wants_features })
+        // Objects of a user's own need not have heard of GPUs.
+        let gpus = object.getattr_opt("gpus")?;
+        let have_gpus = gpus.map_or(Ok(false), |gpus| gpus.is_truthy())?;
+        Ok(Self { object: object.clone().unbind(), n_cores, wants_features, have_gpus })
     }
 
     /// Calls a method that answers with a matrix.
@@ -76,6 +80,10 @@ impl Machines for PyMachines {
 
     fn n_cores(&self) -> usize {
         self.n_cores
+    }
+
+    fn have_gpus(&self) -> bool {
+        self.have_gpus
     }
 
     fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
@@ -237,7 +245,7 @@ impl Shard {
             return Err(PyValueError::new_err(why));
         }
         let v = vectors(v, self.inner.n_samples())?;
-        let share = self.run(py, || self.inner.part(part, exact, v.view()))?;
+        let share = self.run(py, || self.inner.part(part, exact, v.view()))?.map_err(exception)?;
         Ok((share.first, PyArray2::from_owned_array(py, share.values)))
     }
 
@@ -273,6 +281,7 @@ impl Shard {
         let (samples, columns) = (self.samples(&samples)?, self.columns_checked(start, stop)?);
         let v = vectors(v, samples.len())?;
         let found = self.run(py, || self.inner.columns(&samples, exact, v.view(), columns))?;
+        let found = found.map_err(exception)?;
         Ok(PyArray2::from_owned_array(py, found))
     }
 }

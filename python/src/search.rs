@@ -11,6 +11,7 @@ use argwhy::tuning::{
     tune_with,
 };
 use argwhy::{Dataset, Error, Pipeline, Silent};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 #[pyclass(frozen, module = "argwhy._argwhy")]
 pub struct Search {
     data: Arc<Dataset>,
+    /// Those that count, or those that were named.
+    rows: Arc<Vec<usize>>,
     space: Arc<Space>,
     tuning: Arc<Tuning>,
 }
@@ -31,7 +34,7 @@ impl Search {
     #[new]
     #[pyo3(signature = (
         signals, decisions, given, *, weights=None, limits=None, groups=None, in_time=false,
-        folds=None, judge=None, budget=None, grid=None
+        folds=None, judge=None, budget=None, grid=None, rows=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit")]
     fn new(
@@ -46,6 +49,7 @@ impl Search {
         judge: Option<&str>,
         budget: Option<f64>,
         grid: Option<&Bound<'_, PyDict>>,
+        rows: Option<PyReadonlyArray1<'_, u64>>,
     ) -> PyResult<Self> {
         let given = table(given)?;
         let mut said = given.clone();
@@ -70,7 +74,16 @@ impl Search {
             budget: Some(budget),
             seed: base.seed,
         };
-        Ok(Self { data: Arc::new(data), space: Arc::new(space), tuning: Arc::new(tuning) })
+        let rows = match rows {
+            Some(rows) => rows.as_array().iter().map(|&row| row as usize).collect(),
+            None => counted(&data),
+        };
+        if let Some(row) = rows.iter().find(|row| **row >= data.n_samples()) {
+            let n_rows = data.n_samples();
+            return Err(PyValueError::new_err(format!("rows: {row} of {n_rows}")));
+        }
+        let (data, rows) = (Arc::new(data), Arc::new(rows));
+        Ok(Self { data, rows, space: Arc::new(space), tuning: Arc::new(tuning) })
     }
 
     /// The best settings and every trial, as `tune --json` prints them. A `crew` is called with the
@@ -78,10 +91,9 @@ impl Search {
     /// attempt, and what came of it.
     #[pyo3(signature = (crew=None))]
     fn run<'py>(&self, py: Python<'py>, crew: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let (data, space) = (Arc::clone(&self.data), Arc::clone(&self.space));
-        let tuning = Arc::clone(&self.tuning);
+        let (data, rows) = (Arc::clone(&self.data), Arc::clone(&self.rows));
+        let (space, tuning) = (Arc::clone(&self.space), Arc::clone(&self.tuning));
         let tuned = apart(py, move |stop| {
-            let rows = counted(&data);
             let end = tuning.budget.map(|budget| Instant::now() + budget);
             let patience = Patience { stop: Arc::clone(&stop), end };
             let mut crew = crew.map(|object| PyCrew { object, patience });
@@ -100,8 +112,7 @@ impl Search {
         let wrong = |why: serde_json::Error| PyValueError::new_err(format!("an attempt: {why}"));
         let attempt: Attempt = serde_json::from_str(attempt).map_err(wrong)?;
         detached(py, || {
-            let rows = counted(&self.data);
-            let ground = Ground::new(&self.data, &rows, &self.space, &self.tuning);
+            let ground = Ground::new(&self.data, &self.rows, &self.space, &self.tuning);
             let trials = ground.map_err(exception)?.attempt(&attempt, &mut Silent);
             serde_json::to_string(&trials.unwrap_or_default())
                 .map_err(|why| PyRuntimeError::new_err(why.to_string()))

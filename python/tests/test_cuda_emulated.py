@@ -139,6 +139,65 @@ def factor(tmp_path_factory):
     return emulate.Emulated("factor.cu", tmp_path_factory.mktemp("factor"))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_conjugate_gradients_step_by_step(tmp_path, weighted):
+    """Three systems, of which the second leaves early, against their solutions."""
+    kernels = emulate.Emulated("descent.cu", tmp_path)
+    n, count, ridge = 1500, 3, 0.05
+    n_blocks = -(-n // 1024)
+    x, roots = random.normal(size=(n, 2)), 0.5 + random.random(n) if weighted else np.ones(n)
+    k = gram(x, x, RBF, 0.5)
+    mask = (random.random((count, n)) < 0.8).astype(np.uint8)
+    b = random.normal(size=(count, n)) * mask
+    low = k[:, :40] @ np.linalg.inv(np.linalg.cholesky(k[:40, :40] + 1e-9 * np.eye(40)).T)
+
+    def matrix(j, k):
+        free = mask[j].astype(float)
+        return (roots * free)[:, None] * k * (roots * free) + ridge * np.eye(n)
+
+    inverses = [np.linalg.inv(matrix(j, low @ low.T)) for j in range(count)]
+    residual, found, image = b.copy(), np.zeros((count, n)), np.zeros((count, n))
+    p, rho, taking_part = np.zeros((count, n)), np.zeros(count), [0, 1, 2]
+    for step in range(60):
+        if step == 2:
+            taking_part = [0, 2]
+            residual, p, rho = (np.ascontiguousarray(a[[0, 2]]) for a in (residual, p, rho))
+        m = len(taking_part)
+        numbers, grid = np.array(taking_part, np.int32), (n_blocks, m)
+        z = np.ascontiguousarray([inverses[j] @ r for j, r in zip(taking_part, residual)])
+        partials, beta, columns = np.full((2 * m, n_blocks), 7.0), np.zeros(m), np.full((n, m), 7.0)
+        kernels("inner_products", grid, 256, residual, z, partials, u64(n), n_blocks)
+        kernels("turn_factors", (m,), 256, partials, n_blocks, rho, beta, int(step == 0))
+        assert off(rho, (residual * z).sum(1)) < 1e-13
+        kernels("turn", grid, 256, z, beta, roots, int(weighted), p, columns, u64(n), m)
+        assert (columns == (roots * p).T).all()
+        product, full, lengths, report = k @ columns, np.zeros((m, n)), np.zeros(m), np.zeros((m, 3))
+        kernels("curve", grid, 256, product, roots, int(weighted), p, mask, numbers, ridge, full, partials, u64(n), m, n_blocks)
+        kernels("step_lengths", (m,), 256, partials, n_blocks, rho, lengths, report)
+        expected = [r @ matrix(j, k) @ r for j, r in zip(taking_part, p)]
+        assert off(report[:, 0], np.array(expected)) < 1e-12 and off(report[:, 1], (p * p).sum(1)) < 1e-13
+        kernels("take_step", grid, 256, full, p, mask, numbers, lengths, ridge, residual, found, image, partials, u64(n), n_blocks)
+        kernels("squared_residuals", (m,), 256, partials, n_blocks, report)
+        assert off(report[:, 2], (residual * residual).sum(1)) < 1e-13
+    for j in (0, 2):
+        assert off(found[j], np.linalg.solve(matrix(j, k), b[j])) < 1e-9
+    assert off(image, (roots * found) @ k * roots) < 1e-10
+
+    # A direction along which nothing curves upwards is not followed, and neither is one without
+    # numbers.
+    before = [a.copy() for a in (residual, found, image)]
+    for bad in (-1e3, np.nan):
+        kernels("curve", grid, 256, np.full((n, m), bad) * columns, roots, int(weighted), p, mask, numbers, ridge, full, partials,
+                u64(n), m, n_blocks)  # fmt: skip
+        kernels("step_lengths", (m,), 256, partials, n_blocks, rho, lengths, report)
+        assert (lengths == 0).all() and not (report[:, 0] > 0).any()
+        kernels("take_step", grid, 256, full, p, mask, numbers, lengths, ridge, residual, found, image, partials, u64(n), n_blocks)
+    features = np.zeros((n, 2))
+    kernels("beside", blocks(n), 256, np.ones(n), roots, int(weighted), features, u64(n), 1, 2)
+    assert (features[:, 1] == 1 / roots).all() and (features[:, 0] == 0).all()
+    assert all((a == b).all() for a, b in zip(before, (residual, found, image)))
+
+
 class Rows:
     """B of `rank` rows over n samples, as the GPU holds it and in f64."""
 
@@ -159,16 +218,19 @@ def add_gram(factor, rows, pitch, count, matrix, sign):
 
 
 def swept(factor, matrix, rank, shift):
-    """-(matrix + shift)^-1, and whether that failed."""
-    side = len(matrix)
-    out, pivot, failed = np.zeros((side, side)), np.zeros((TILE, TILE)), np.zeros(1, np.int32)
-    old, new = np.zeros((side, TILE)), np.zeros((side, TILE))
-    factor("shifted", blocks(side * side), 256, matrix, out, side, rank, shift)
-    for k in range(side // TILE):
-        factor("sweep_pivot", (1,), 256, out, side, k, pivot, failed)
-        factor("sweep_panel", (side // TILE,), 128, out, side, k, pivot, old, new)
-        factor("sweep_rest", (side // TILE, side // TILE), 128, out, side, k, pivot, old, new)
-    return out, bool(failed[0])
+    """-(matrix + shift)^-1, and whether that failed: beside another, which is not to matter."""
+    side, tiles = len(matrix), len(matrix) // TILE
+    out, pivots, failed = np.full((3, side, side), 7.0), np.zeros((2, TILE, TILE)), np.zeros(2, np.int32)
+    old, new = np.zeros((2, side, TILE)), np.zeros((2, side, TILE))
+    owners = np.array([2, 0], np.int32)
+    factor("shifted", blocks(side * side), 256, matrix, out[2], side, rank, shift)
+    out[0] = np.eye(side) * 4
+    for k in range(tiles):
+        factor("sweep_pivot", (2,), 256, out, owners, side, k, pivots, failed)
+        factor("sweep_panel", (tiles, 2), 128, out, owners, side, k, pivots, old, new)
+        factor("sweep_rest", (tiles, tiles, 2), 128, out, owners, side, k, pivots, old, new)
+    assert (out[0] == np.eye(side) / -4).all() and not failed[1] and (out[1] == 7).all()
+    return np.ascontiguousarray(out[2]), bool(failed[0])
 
 
 @pytest.mark.parametrize(("n", "rank"), [(600, 150), (333, 64)])
@@ -193,14 +255,17 @@ def test_the_preconditioner_follows_the_free_samples(factor, n, rank):
     mask = np.ones((2, n), np.uint8)
     mask[:, bound] = 0
     v = np.ascontiguousarray(random.normal(size=(3, n)) * mask[0])
-    n_strips, out = -(-n // 256), np.full((3, n), 7.0)
-    partials, projected, weights = np.zeros((n_strips, 4, b.side)), np.zeros((4, b.side)), np.zeros((4, b.side))
+    n_strips = -(-n // 256)
     owners, systems = np.array([0, 1, 0], np.int32), np.array([0, 1, 1], np.int32)
-    factor("project", (b.side // 8, n_strips), 256, b.held, u64(b.pitch), v, u64(n), 3, u64(256), b.side, partials)
-    factor("sum_projections", blocks(4 * b.side), 256, partials, projected, b.side, n_strips)
-    factor("multiply_small", (b.side // 8, 3), 256, np.stack([inverse, inverse]), owners, projected, weights, b.side, 0)
-    factor("expand", blocks(n), 256, b.held, u64(b.pitch), v, weights, mask, systems, ridge, out, u64(n), 3, b.side)
-    assert off(out, (v - v @ free.T @ expected @ free) / ridge * mask[0]) < 1e-12
+    for width in (4, 8):
+        out, partials = np.full((3, n), 7.0), np.zeros((n_strips, width, b.side))
+        projected, weights, rows = np.zeros((width, b.side)), np.zeros((width, b.side)), 32 // width
+        grid = (b.side // rows, n_strips)
+        factor(f"project_{width}", grid, 256, b.held, u64(b.pitch), v, u64(n), 3, u64(256), b.side, partials)
+        factor("sum_projections", blocks(projected.size), 256, partials, projected, projected.size, n_strips)
+        factor("multiply_small", (b.side // 8, 3), 256, np.stack([inverse, inverse]), owners, projected, weights, b.side, 0)
+        factor(f"expand_{width}", blocks(n), 256, b.held, u64(b.pitch), v, weights, mask, systems, ridge, out, u64(n), 3, b.side)
+        assert off(out, (v - v @ free.T @ expected @ free) / ridge * mask[0]) < 1e-12
 
 
 def smooth_rows(n, rank, kind):

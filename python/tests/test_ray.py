@@ -1,5 +1,6 @@
 """Fits on a real Ray of this machine: the bits of one process, whatever happens to the workers."""
 
+import io
 import json
 import os
 import pickle
@@ -20,6 +21,7 @@ import pytest
 from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV
 from argwhy.errors import BackendError
 from argwhy.ray import Cluster, ClusterError, simulate
+from argwhy.ray.__main__ import Bridge, receive, send
 
 # Ray reads it when it is imported.
 os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -392,7 +394,7 @@ def test_a_cluster_is_a_parameter_like_others():
     assert repr(pickle.loads(pickle.dumps(with_data))) == repr(with_data)
     est = KernelInverseOptimizer(backend=with_data)
     assert est.get_params()["backend"] is with_data
-    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 1}, {"timeout": 0.0}, {"reading": {}}):
+    for wrong in ({"workers": 0}, {"cpus": 0}, {"gpus": 2}, {"timeout": 0.0}, {"reading": {}}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Cluster(**wrong)
 
@@ -408,3 +410,64 @@ def test_a_simulation_says_what_more_workers_are_worth():
     measured = simulate(100_000, 10, 1, workers=2, cores=1)
     assert 0 < measured.product_seconds < measured.exact_seconds
     assert str(measured).startswith("2 workers × 1 cores")
+
+
+def test_the_command_searches_on_ray(address, command, tmp_path, monkeypatch):
+    X, y = rows(260)
+    X, y = X[:, :3], y[:, :2]
+    episodes = np.repeat(np.arange(13), 20)
+    limits = {"M": np.array([[[1.0, 1.0]]]), "W": np.full((260, 1), 1.5)}
+    y = y * np.minimum(1, 1.4 / np.maximum(y.sum(axis=1, keepdims=True), 1e-9)).clip(0)
+    np.savez(tmp_path / "d.npz", observations=X, actions=y, w=np.arange(260) % 4, group=episodes, **limits)
+    (tmp_path / "grid.toml").write_text('kernel = ["rbf", "matern52"]\ngamma = [0.1, 1.0]\nregularization = [1e-3, 1e-5]\n')
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    data = [tmp_path / "d.npz", "--rows", "10:250", "--bounds=-1,1", "--weights=w", "--groups=group", "--constraints"]
+    common = ["tune", *data, "--grid", tmp_path / "grid.toml", "--folds", 3, "--json"]
+    answers = {}
+    for name, more in {"here": [], "there": ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]}.items():
+        done = command(*common, "-o", tmp_path / name, *more, terminal=name == "there")
+        assert done.returncode == 0, done.stderr
+        answers[name] = json.loads(done.stdout)
+    assert re.search(r"[0-9] of 4 settings tried; workers [12]/2", done.stderr)
+    for found in answers.values():
+        for trial in found["trials"]:
+            del trial["seconds"]
+    assert answers["there"] == answers["here"]
+    refused = command(*common, "-o", tmp_path / "no", "--ray", "10.255.255.1:1", "--device", "cuda", check=False)
+    assert refused.returncode == 2
+    assert "leave one of them out" in refused.stderr
+    refused = command(*common, "-o", tmp_path / "no", "--ray", address, "--ray-gpus", 2, check=False)
+    assert refused.returncode == 2
+    assert refused.stderr.strip() == "error: gpus is 2; a worker uses one, so ask for more workers instead"
+
+
+def test_a_search_by_pipes_ends_when_asked_to():
+    class Endless:
+        """Has an attempt made between any two questions whether to stop."""
+
+        def attempts(self, data, texts, stopped, done):
+            assert data == {"folds": 3, "limits": None}
+            for attempt, text in enumerate(texts):
+                if stopped():
+                    return
+                done(attempt, text.upper())
+
+        def progress(self):
+            return "workers 1/1"
+
+    source, target = io.BytesIO(), io.BytesIO()
+    for stop in (False, False, True):
+        send(source, {"call": "wait", "stop": stop})
+    source.seek(0)
+    bridge = Bridge(source, target)
+    bridge._cluster = Endless()
+    bridge.answer({"call": "search", "words": {"folds": 3}, "names": []}, [])
+    (last,) = bridge.answer({"call": "attempts", "texts": ["a", "b", "c", "d"]}, [])
+    target.seek(0)
+    said = [receive(target)[0] for _ in range(3)]
+    assert [words["done"] for words in said] == [[], [[0, "A"]], [[1, "B"]]]
+    assert all(words["waiting"] and words["progress"] == "workers 1/1" for words in said)
+    assert last == {"waiting": False, "done": [], "progress": "workers 1/1"}
+    # The end of the input is the end of the search, too.
+    (last,) = bridge.answer({"call": "attempts", "texts": ["a"]}, [])
+    assert last["done"] == []

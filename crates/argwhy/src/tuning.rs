@@ -22,6 +22,7 @@ use crate::pipeline::Progress;
 use crate::settings::two_digits;
 use argwhy_core::Dataset;
 use argwhy_core::solver::{Iteration, Observer};
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,9 @@ pub struct Tuning {
 pub trait Watch: Send {
     /// A trial is done; the best so far, and how many candidates of this round are left.
     fn on_trial(&mut self, _trial: &Trial, _best: Option<&Trial>, _left: usize) {}
+
+    /// A crew has made so many of the attempts of a round.
+    fn on_attempt(&mut self, _done: usize, _of: usize) {}
 
     /// Whether to stop with what is known.
     fn stops(&mut self) -> bool {
@@ -186,18 +190,13 @@ impl Search<'_> {
             })
             .collect();
         let mut by_others = self.by_others(&attempts)?;
+        let mut complete = true;
         for (at, attempt) in attempts.iter().enumerate() {
             let known = self.known(attempt).or_else(|| by_others[at].take());
-            let trials = match known {
-                Some(known) => known,
-                None if self.is_over() => return Ok(false),
-                None => {
-                    let mut polite = Polite { watch: &mut *self.watch, end: self.end };
-                    let Some(tried) = self.ground.attempt(attempt, &mut polite) else {
-                        return Ok(false);
-                    };
-                    tried
-                }
+            let Some(trials) = known.or_else(|| self.tried(attempt)) else {
+                // What others tried further on is kept.
+                complete = false;
+                continue;
             };
             for trial in trials {
                 self.trials.push(trial);
@@ -207,7 +206,16 @@ impl Search<'_> {
                 self.watch.on_trial(trial, best, attempts.len() - at - 1);
             }
         }
-        Ok(true)
+        Ok(complete)
+    }
+
+    /// What comes of an attempt here; none where time or patience ended first.
+    fn tried(&mut self, attempt: &Attempt) -> Option<Vec<Trial>> {
+        if self.is_over() {
+            return None;
+        }
+        let mut polite = Polite { watch: &mut *self.watch, end: self.end };
+        self.ground.attempt(attempt, &mut polite)
     }
 
     /// What an earlier search made of it, if that was all.
@@ -230,11 +238,16 @@ impl Search<'_> {
             (0..attempts.len()).filter(|at| self.known(&attempts[*at]).is_none()).collect();
         let Some(crew) = self.crew.as_mut().filter(|_| open.len() > 1) else { return Ok(found) };
         let theirs: Vec<Attempt> = open.iter().map(|at| attempts[*at].clone()).collect();
-        let (watch, end) = (&mut self.watch, self.end);
-        let mut stops = || end.is_some_and(|end| Instant::now() >= end) || watch.stops();
+        // Both closures tell the watch.
+        let (watch, end) = (RefCell::new(&mut *self.watch), self.end);
+        let mut stops =
+            || end.is_some_and(|end| Instant::now() >= end) || watch.borrow_mut().stops();
+        let mut n_done = 0;
         let mut done = |at: usize, trials: Vec<Trial>| {
             if let Some(own) = open.get(at) {
                 found[*own] = Some(trials);
+                n_done += 1;
+                watch.borrow_mut().on_attempt(n_done, open.len());
             }
         };
         crew.attempt_all(&theirs, &mut stops, &mut done)?;

@@ -57,10 +57,7 @@ fn timeless(tuned: Tuned) -> (Trial, Vec<Trial>, bool) {
     (still(tuned.best), tuned.trials.into_iter().map(still).collect(), tuned.finished)
 }
 
-#[test]
-fn a_crew_finds_what_one_machine_finds() {
-    let (data, tuning) = (demonstrations(), search());
-    let rows: Vec<usize> = (0..data.n_samples()).collect();
+fn space(data: &Dataset) -> Space {
     let given: Table = [("bounds".to_owned(), value_of("-3,3"))].into_iter().collect();
     let list = |words: &[&str]| Value::Array(words.iter().map(|word| value_of(word)).collect());
     let grid: Table = [
@@ -70,7 +67,14 @@ fn a_crew_finds_what_one_machine_finds() {
     ]
     .into_iter()
     .collect();
-    let space = Space::grid(&given, &grid, data.n_samples()).unwrap();
+    Space::grid(&given, &grid, data.n_samples()).unwrap()
+}
+
+#[test]
+fn a_crew_finds_what_one_machine_finds() {
+    let (data, tuning) = (demonstrations(), search());
+    let rows: Vec<usize> = (0..data.n_samples()).collect();
+    let space = space(&data);
     let alone = timeless(tune(&data, &rows, &space, &tuning, &[], &mut Quiet).unwrap());
     // All of it, and what is left when the crew goes home early.
     for most in [usize::MAX, 3] {
@@ -86,6 +90,43 @@ fn a_crew_finds_what_one_machine_finds() {
     let found = tune_with(&data, &rows, &space, &over, &[], &mut Quiet, Some(&mut crew));
     assert!(found.unwrap_err().to_string().contains("no time"));
     assert_eq!(crew.made, 0);
+}
+
+/// What a crew has made when somebody loses patience is kept, whichever attempts those are.
+#[test]
+fn what_a_crew_has_made_is_kept() {
+    #[derive(Default)]
+    struct Patient {
+        made: usize,
+        trials: Vec<Trial>,
+    }
+    impl Watch for Patient {
+        fn on_trial(&mut self, trial: &Trial, _: Option<&Trial>, _: usize) {
+            self.trials.push(trial.clone());
+        }
+
+        fn on_attempt(&mut self, done: usize, of: usize) {
+            assert_eq!(of, 6);
+            self.made = done;
+        }
+
+        fn stops(&mut self) -> bool {
+            self.made == 2
+        }
+    }
+    let (data, tuning) = (demonstrations(), search());
+    let rows: Vec<usize> = (0..data.n_samples()).collect();
+    let space = space(&data);
+    let ground = Ground::new(&data, &rows, &space, &tuning).unwrap();
+    let mut crew = Backwards { ground, most: usize::MAX, made: 0 };
+    let mut watch = Patient::default();
+    let found = tune_with(&data, &rows, &space, &tuning, &[], &mut watch, Some(&mut crew));
+    let found = found.unwrap();
+    assert!(!found.finished);
+    // Two regularizations each, of the last two candidates.
+    let tried: Vec<usize> = found.trials.iter().map(|trial| trial.candidate).collect();
+    assert_eq!(tried, [4, 4, 5, 5]);
+    assert_eq!(watch.trials, found.trials);
 }
 
 /// A crew that is lost ends the search with its own words.

@@ -165,6 +165,8 @@ pub struct TuneArgs {
     #[arg(short, long)]
     pub quiet: bool,
     #[command(flatten)]
+    pub ray: RayOptions,
+    #[command(flatten)]
     pub source: SourceOptions,
     #[command(flatten)]
     pub settings: SettingFlags,
@@ -346,6 +348,27 @@ pub enum RowOrder {
     Time,
 }
 
+/// A cluster that the work is done on; on the command line or in a config file of `fit`.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct RayOptions {
+    /// Have the workers of a Ray cluster do the work, products of a fit or trials of a search:
+    /// "auto" for the one this machine is part of, else one of this machine alone; or HOST:PORT.
+    /// Needs Python with `pip install 'argwhy[ray]'` (python3, or what ARGWHY_PYTHON names). For a
+    /// fit workers read DATA themselves, by the same path
+    #[arg(long, value_name = "auto|ADDRESS", help_heading = "Machine")]
+    pub ray: Option<String>,
+    /// Workers of the cluster; one a node if not given
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_workers: Option<usize>,
+    /// Cores of each of them; all of the smallest node if not given
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_cpus: Option<usize>,
+    /// GPUs of each of them, 0 or 1: products of many samples are computed there
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_gpus: Option<usize>,
+}
+
 /// What `fit` leaves behind; on the command line or in a config file.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -397,17 +420,9 @@ pub struct OutputOptions {
     )]
     #[serde(with = "path_text")]
     pub from: Option<PathBuf>,
-    /// Multiply on the workers of a Ray cluster: "auto" for the one this machine is part of, else
-    /// one of this machine alone; or HOST:PORT. Needs Python with `pip install 'argwhy[ray]'`
-    /// (python3, or what ARGWHY_PYTHON names). Workers read DATA themselves, by the same path
-    #[arg(long, value_name = "auto|ADDRESS", help_heading = "Machine")]
-    pub ray: Option<String>,
-    /// Workers of the cluster; one a node if not given
-    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
-    pub ray_workers: Option<usize>,
-    /// Cores of each of them; all of the smallest node if not given
-    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
-    pub ray_cpus: Option<usize>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub ray: RayOptions,
     /// Print one JSON object with the result on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,

@@ -6,6 +6,7 @@ use crate::operator::ClusterOperator;
 use argwhy_core::backend::{Backend, Host, Origin, Storage};
 use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind};
 use argwhy_core::{Error, Kernel};
+use argwhy_cuda::CudaParts;
 use ndarray::ArrayView2;
 use std::sync::Arc;
 
@@ -23,6 +24,23 @@ impl ClusterBackend {
     /// On these machines.
     pub fn new(machines: Arc<dyn Machines>) -> Self {
         Self { machines }
+    }
+}
+
+impl ClusterBackend {
+    /// What exact products on the workers' GPUs may be off by; none where they are to compute on
+    /// their cores: they have no GPUs, or these no parts of such products.
+    fn rounding_on_gpus(
+        &self,
+        features: ArrayView2<'_, f64>,
+        kernel: &Kernel,
+        accuracy: f64,
+    ) -> Option<Vec<f64>> {
+        let n_samples = features.nrows();
+        if !self.machines.have_gpus() || !CudaParts::offers(kernel, n_samples) {
+            return None;
+        }
+        CudaParts::rounding(features, kernel, accuracy, HostOperator::n_parts(n_samples)).ok()
     }
 }
 
@@ -74,9 +92,11 @@ impl Backend for ClusterBackend {
         // What is asked for once, or of few samples, is answered here.
         let local =
             HostOperator::with_accuracy(features, kernel.clone(), precision, kind, accuracy)?;
-        let job = Job::new(origin, features, kernel, storage);
+        let on_gpus = self.rounding_on_gpus(features, kernel, accuracy);
+        let job = Job { on_gpu: on_gpus.is_some(), ..Job::new(origin, features, kernel, storage) };
         let opening = Opening { job: &job, rows: origin.rows, features };
-        Ok(Box::new(ClusterOperator::open(Arc::clone(&self.machines), opening, local)?))
+        let machines = Arc::clone(&self.machines);
+        Ok(Box::new(ClusterOperator::open(machines, opening, local, on_gpus)?))
     }
 
     fn product_seconds(

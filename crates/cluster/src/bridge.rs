@@ -56,6 +56,7 @@ pub struct Bridge {
     ends: Mutex<Ends>,
     n_cores: usize,
     wants_features: bool,
+    have_gpus: bool,
     /// What the other side last said of its workers.
     progress: Mutex<String>,
 }
@@ -86,6 +87,7 @@ impl Bridge {
             ends: Mutex::new(Ends { child, to, from }),
             n_cores: 1,
             wants_features: true,
+            have_gpus: false,
             progress: Mutex::default(),
         };
         let refused = |what| BridgeError::Refused { what };
@@ -104,12 +106,49 @@ impl Bridge {
         }
         bridge.n_cores = answer["cores"].as_u64().unwrap_or(1) as usize;
         bridge.wants_features = answer["wants_features"].as_bool().unwrap_or(true);
+        bridge.have_gpus = answer["have_gpus"].as_bool().unwrap_or(false);
         Ok(bridge)
     }
 
     /// How it goes, in a few words: workers alive, and products a second. Empty before the first.
     pub fn progress(&self) -> String {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Hands over what attempts of a search are made on: `words`, and arrays by their names.
+    pub fn search(&self, words: &Value, arrays: Vec<(&str, Array)>) -> Result<(), String> {
+        let (names, arrays): (Vec<&str>, Vec<Array>) = arrays.into_iter().unzip();
+        let message = json!({"call": "search", "words": words, "names": names});
+        self.call(message, arrays).map(|_| ())
+    }
+
+    /// Has attempts of that search made, each by one worker; `done` is told which, and what came of
+    /// it. Ends early where `stops` says so, which is asked several times a second.
+    pub fn attempts(
+        &self,
+        texts: &[String],
+        stops: &mut dyn FnMut() -> bool,
+        done: &mut dyn FnMut(usize, &str),
+    ) -> Result<(), String> {
+        let mut answer = self.call(json!({"call": "attempts", "texts": texts}), Vec::new())?;
+        loop {
+            self.keep_progress(&answer);
+            for pair in answer.message["done"].as_array().into_iter().flatten() {
+                if let (Some(at), Some(text)) = (pair[0].as_u64(), pair[1].as_str()) {
+                    done(at as usize, text);
+                }
+            }
+            if answer.message["waiting"] != true {
+                return Ok(());
+            }
+            answer = self.call(json!({"call": "wait", "stop": stops()}), Vec::new())?;
+        }
+    }
+
+    fn keep_progress(&self, answer: &Frame) {
+        if let Some(words) = answer.message["progress"].as_str() {
+            words.clone_into(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// One message, one answer.
@@ -146,14 +185,6 @@ fn apart(command: &mut Command) {
 #[cfg(not(unix))]
 fn apart(_: &mut Command) {}
 
-fn indices(samples: &[usize]) -> Array {
-    Array::Indices(samples.iter().map(|&i| i as u64).collect())
-}
-
-fn values(array: ArrayView2<'_, f64>) -> Array {
-    Array::Values(array.iter().copied().collect(), [array.nrows(), array.ncols()])
-}
-
 /// Hands the numbers of the only array of an answer to `take`, in order.
 fn take(answer: Frame, count: usize, mut take: impl FnMut(usize, f64)) -> Result<(), String> {
     let unexpected = || "the Python process answered something else than was asked for".to_owned();
@@ -178,11 +209,15 @@ impl Machines for Bridge {
         self.n_cores
     }
 
+    fn have_gpus(&self) -> bool {
+        self.have_gpus
+    }
+
     fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
         let job = serde_json::to_string(opening.job).map_err(|why| why.to_string())?;
-        let mut arrays = vec![indices(opening.rows)];
+        let mut arrays = vec![opening.rows.into()];
         if self.wants_features {
-            arrays.push(values(opening.features));
+            arrays.push(opening.features.into());
         }
         let answer = self.call(json!({"call": "open", "job": job}), arrays)?;
         answer.message["matrix"].as_u64().ok_or_else(|| "no number of the matrix came".to_owned())
@@ -196,10 +231,8 @@ impl Machines for Bridge {
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), String> {
         let message = json!({"call": "product", "matrix": matrix, "exact": exact});
-        let answer = self.call(message, vec![values(v)])?;
-        if let Some(words) = answer.message["progress"].as_str() {
-            words.clone_into(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        let answer = self.call(message, vec![v.into()])?;
+        self.keep_progress(&answer);
         let (count, n) = (out.len(), out.ncols());
         take(answer, count, |at, value| out[[at / n, at % n]] = value)
     }
@@ -213,7 +246,7 @@ impl Machines for Bridge {
     ) -> Result<(), String> {
         let (start, stop) = (columns.start, columns.end);
         let message = json!({"call": "rows", "matrix": matrix, "start": start, "stop": stop});
-        let answer = self.call(message, vec![indices(samples)])?;
+        let answer = self.call(message, vec![samples.into()])?;
         take(answer, out.len(), |at, value| out[at] = value)
     }
 
@@ -226,7 +259,7 @@ impl Machines for Bridge {
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), String> {
         let message = json!({"call": "columns", "matrix": matrix, "exact": exact});
-        let answer = self.call(message, vec![indices(samples), values(v)])?;
+        let answer = self.call(message, vec![samples.into(), v.into()])?;
         let (count, n) = (out.len(), out.ncols());
         take(answer, count, |at, value| out[[at / n, at % n]] += value)
     }

@@ -3,6 +3,7 @@
 //! A frame is the length of its head in four bytes, the head in JSON, then the arrays it lists, one
 //! after the other, each number in little-endian order.
 
+use ndarray::{ArrayView, Dimension};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -14,10 +15,22 @@ const LONGEST_HEAD: usize = 256 << 20;
 pub enum Array {
     /// Row numbers.
     Indices(Vec<u64>),
-    /// Values, rows × columns.
-    Values(Vec<f64>, [usize; 2]),
-    /// Values in single precision, rows × columns.
-    Singles(Vec<f32>, [usize; 2]),
+    /// Values of any shape, the last axis running fastest.
+    Values(Vec<f64>, Vec<usize>),
+    /// Values in single precision.
+    Singles(Vec<f32>, Vec<usize>),
+}
+
+impl From<&[usize]> for Array {
+    fn from(numbers: &[usize]) -> Self {
+        Self::Indices(numbers.iter().map(|&number| number as u64).collect())
+    }
+}
+
+impl<D: Dimension> From<ArrayView<'_, f64, D>> for Array {
+    fn from(values: ArrayView<'_, f64, D>) -> Self {
+        Self::Values(values.iter().copied().collect(), values.shape().to_vec())
+    }
 }
 
 /// What stands in a head about an array.
@@ -82,8 +95,8 @@ impl Array {
     fn described(&self) -> Described {
         match self {
             Self::Indices(values) => Described { kind: Kind::U8, shape: vec![values.len()] },
-            Self::Values(_, shape) => Described { kind: Kind::F8, shape: shape.to_vec() },
-            Self::Singles(_, shape) => Described { kind: Kind::F4, shape: shape.to_vec() },
+            Self::Values(_, shape) => Described { kind: Kind::F8, shape: shape.clone() },
+            Self::Singles(_, shape) => Described { kind: Kind::F4, shape: shape.clone() },
         }
     }
 
@@ -97,17 +110,13 @@ impl Array {
 
     fn read(described: &Described, from: &mut impl Read) -> io::Result<Self> {
         let wrong = || io::Error::other("an array with a shape that nothing here has");
-        let matrix = |shape: &[usize]| <[usize; 2]>::try_from(shape).map_err(|_| wrong());
         let count = described.shape.iter().try_fold(1_usize, |a, b| a.checked_mul(*b));
         let count = count.ok_or_else(wrong)?;
+        let shape = described.shape.clone();
         Ok(match described.kind {
             Kind::U8 => Self::Indices(read_all(from, count, u64::from_le_bytes)?),
-            Kind::F8 => {
-                Self::Values(read_all(from, count, f64::from_le_bytes)?, matrix(&described.shape)?)
-            }
-            Kind::F4 => {
-                Self::Singles(read_all(from, count, f32::from_le_bytes)?, matrix(&described.shape)?)
-            }
+            Kind::F8 => Self::Values(read_all(from, count, f64::from_le_bytes)?, shape),
+            Kind::F4 => Self::Singles(read_all(from, count, f32::from_le_bytes)?, shape),
         })
     }
 }
@@ -160,9 +169,10 @@ mod tests {
             message: json!({"call": "product", "exact": true}),
             arrays: vec![
                 Array::Indices(vec![0, 7, u64::MAX]),
-                Array::Values((0..40_000).map(|i| f64::from(i).sqrt()).collect(), [2, 20_000]),
-                Array::Singles(vec![1.5, -0.0], [1, 2]),
-                Array::Values(Vec::new(), [0, 3]),
+                Array::Values((0..40_000).map(|i| f64::from(i).sqrt()).collect(), vec![2, 20_000]),
+                Array::Singles(vec![1.5, -0.0], vec![1, 2]),
+                Array::Values(Vec::new(), vec![0, 3]),
+                Array::Values(vec![2.0; 24], vec![2, 3, 4]),
             ],
         };
         let mut bytes = Vec::new();
@@ -176,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_frame_that_breaks_off_or_makes_no_sense_is_an_error() {
-        let frame = Frame { message: json!(1), arrays: vec![Array::Values(vec![1.0; 9], [3, 3])] };
+        let frame =
+            Frame { message: json!(1), arrays: vec![Array::Values(vec![1.0; 9], vec![3, 3])] };
         let mut bytes = Vec::new();
         frame.write(&mut bytes).unwrap();
         for end in 0..bytes.len() {

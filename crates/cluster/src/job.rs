@@ -19,6 +19,8 @@ pub struct Job {
     pub accuracy: f64,
     /// What makes features of signals.
     pub map: FeatureMap,
+    /// Whether it lies on the workers' GPUs.
+    pub on_gpu: bool,
     /// Samples of the matrix.
     pub n_samples: usize,
     /// The driver's features in a number: a worker that read other data has another.
@@ -26,7 +28,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Of a fit on this machine's features.
+    /// Of a fit on this machine's features, on the workers' cores.
     pub fn new(
         origin: Origin<'_>,
         features: ArrayView2<'_, f64>,
@@ -38,6 +40,7 @@ impl Job {
             precision: storage.precision,
             accuracy: storage.accuracy,
             map: origin.map.clone(),
+            on_gpu: false,
             n_samples: features.nrows(),
             fingerprint: fingerprint(features),
         }

@@ -24,6 +24,11 @@ pub trait Machines: Debug + Send + Sync {
     /// Cores of all of them, for estimates of time.
     fn n_cores(&self) -> usize;
 
+    /// Whether each of them has a GPU.
+    fn have_gpus(&self) -> bool {
+        false
+    }
+
     /// Makes workers hold a matrix; its number for the calls below.
     fn open(&self, opening: Opening<'_>) -> Result<u64, String>;
 

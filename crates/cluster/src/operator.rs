@@ -20,6 +20,8 @@ struct Held {
     machines: Arc<dyn Machines>,
     matrix: u64,
     local: HostOperator,
+    /// What exact products may be off by, here and there.
+    rounding: Vec<f64>,
 }
 
 impl Drop for Held {
@@ -33,9 +35,14 @@ impl ClusterOperator {
         machines: Arc<dyn Machines>,
         opening: Opening<'_>,
         local: HostOperator,
+        on_gpus: Option<Vec<f64>>,
     ) -> Result<Self, Error> {
         let matrix = machines.open(opening).map_err(|what| failed(machines.as_ref(), what))?;
-        let held = Arc::new(Held { machines, matrix, local });
+        let mut rounding = local.rounding()?;
+        for (own, theirs) in rounding.iter_mut().zip(on_gpus.iter().flatten()) {
+            *own = own.max(*theirs);
+        }
+        let held = Arc::new(Held { machines, matrix, local, rounding });
         let twin = || Self { held: Arc::clone(&held), is_exact_of: true, exact: None };
         let exact = (!held.local.is_exact()).then(|| Box::new(twin()));
         Ok(Self { held, is_exact_of: false, exact })
@@ -68,7 +75,7 @@ impl KernelOperator for ClusterOperator {
     }
 
     fn rounding(&self) -> Result<Vec<f64>, Error> {
-        self.local().rounding()
+        Ok(self.held.rounding.clone())
     }
 
     fn apply(&self, v: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<(), Error> {

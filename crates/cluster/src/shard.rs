@@ -2,7 +2,8 @@
 
 use crate::job::{Job, fingerprint};
 use argwhy_core::Error;
-use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind, PartialProduct};
+use argwhy_core::operator::{HostOperator, InParts, OperatorKind, PartialProduct, Precision};
+use argwhy_cuda::{CudaParts, Device};
 use ndarray::{Array2, ArrayView2, Axis};
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ const NAME: &str = "ray";
 
 /// The kernel matrix of all samples as one worker holds it: N·d numbers, no kernel values.
 pub struct Shard {
-    operator: HostOperator,
+    operator: Box<dyn InParts>,
 }
 
 impl Shard {
@@ -25,14 +26,7 @@ impl Shard {
             );
             return Err(Error::Backend { backend: NAME.to_owned(), what });
         }
-        let kind = OperatorKind::Tiled;
-        let operator = HostOperator::with_accuracy(
-            features,
-            job.kernel.clone(),
-            job.precision,
-            kind,
-            job.accuracy,
-        )?;
+        let operator = if job.on_gpu { on_gpu(job, features)? } else { on_cores(job, features)? };
         Ok(Self { operator })
     }
 
@@ -70,16 +64,18 @@ impl Shard {
     }
 
     /// One part of v·K.
-    pub fn part(&self, part: usize, exact: bool, v: ArrayView2<'_, f64>) -> PartialProduct {
-        self.operator(exact).part(part, v)
+    pub fn part(
+        &self,
+        part: usize,
+        exact: bool,
+        v: ArrayView2<'_, f64>,
+    ) -> Result<PartialProduct, Error> {
+        self.operator.part(part, exact, v)
     }
 
     /// κ between samples and columns, samples.len() × columns.len().
     pub fn rows(&self, samples: &[usize], columns: Range<usize>) -> Result<Array2<f64>, Error> {
-        let shape = (samples.len(), columns.len());
-        let mut out = vec![0.0; shape.0 * shape.1];
-        self.operator.rows_into(samples, columns, &mut out)?;
-        Ok(Array2::from_shape_vec(shape, out).expect("as many values as the shape says"))
+        self.operator.rows(samples, columns)
     }
 
     /// v·K\[samples, columns\], columns from a multiple of [`COLUMNS`](Self::COLUMNS) on.
@@ -89,17 +85,30 @@ impl Shard {
         exact: bool,
         v: ArrayView2<'_, f64>,
         columns: Range<usize>,
-    ) -> Array2<f64> {
-        let mut out = Array2::zeros((v.nrows(), columns.len()));
-        let operator = self.operator(exact);
-        operator.add_columns_from(columns.start, samples, v, out.view_mut());
-        out
+    ) -> Result<Array2<f64>, Error> {
+        self.operator.columns(samples, exact, v, columns)
     }
 
     /// Columns that are computed together.
     pub const COLUMNS: usize = HostOperator::COLUMNS;
+}
 
-    fn operator(&self, exact: bool) -> &HostOperator {
-        if exact { self.operator.exact_host() } else { &self.operator }
-    }
+fn on_cores(job: &Job, features: ArrayView2<'_, f64>) -> Result<Box<dyn InParts>, Error> {
+    let Job { kernel, precision, accuracy, .. } = job;
+    let kind = OperatorKind::Tiled;
+    let operator =
+        HostOperator::with_accuracy(features, kernel.clone(), *precision, kind, *accuracy)?;
+    Ok(Box::new(operator))
+}
+
+/// The first GPU that this process sees: a cluster shows each worker its own.
+fn on_gpu(job: &Job, features: ArrayView2<'_, f64>) -> Result<Box<dyn InParts>, Error> {
+    let failed = |error: argwhy_cuda::Error| Error::Backend {
+        backend: NAME.to_owned(),
+        what: error.to_string(),
+    };
+    let device = Device::new(0).map_err(failed)?;
+    let how = (job.precision == Precision::F32, job.accuracy);
+    let n_parts = HostOperator::n_parts(job.n_samples);
+    Ok(Box::new(CudaParts::new(&device, features, &job.kernel, how, n_parts)?))
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 struct Workers {
     signals: Array2<f64>,
     count: usize,
+    gpus: bool,
     open: Mutex<Vec<Opened>>,
 }
 
@@ -31,7 +32,11 @@ impl std::fmt::Debug for Held {
 
 impl Workers {
     fn new(signals: &Array2<f64>, count: usize) -> Arc<Self> {
-        Arc::new(Self { signals: signals.clone(), count, open: Mutex::default() })
+        Arc::new(Self { signals: signals.clone(), count, gpus: false, open: Mutex::default() })
+    }
+
+    fn with_gpus(signals: &Array2<f64>, count: usize) -> Arc<Self> {
+        Arc::new(Self { signals: signals.clone(), count, gpus: true, open: Mutex::default() })
     }
 
     fn n_open(&self) -> usize {
@@ -52,6 +57,10 @@ impl Machines for Workers {
 
     fn n_cores(&self) -> usize {
         self.count
+    }
+
+    fn have_gpus(&self) -> bool {
+        self.gpus
     }
 
     fn open(&self, opening: Opening<'_>) -> Result<u64, String> {
@@ -75,7 +84,7 @@ impl Machines for Workers {
         out.fill(0.0);
         let n_parts = self.with(matrix, 0, Shard::n_parts);
         for part in 0..n_parts {
-            let share = self.with(matrix, part, |shard| shard.part(part, exact, v));
+            let share = self.with(matrix, part, |shard| shard.part(part, exact, v).unwrap());
             let mut to = out.slice_mut(s![.., share.first..]);
             to += &share.values;
         }
@@ -105,8 +114,9 @@ impl Machines for Workers {
         let n = out.ncols();
         for (call, from) in (0..n).step_by(2 * Shard::COLUMNS).enumerate() {
             let columns = from..(from + 2 * Shard::COLUMNS).min(n);
-            let found =
-                self.with(matrix, call, |shard| shard.columns(samples, exact, v, columns.clone()));
+            let found = self.with(matrix, call, |shard| {
+                shard.columns(samples, exact, v, columns.clone()).unwrap()
+            });
             let mut to = out.slice_mut(s![.., columns]);
             to += &found;
         }
@@ -135,8 +145,10 @@ fn every_answer_has_the_bits_of_one_machine_for_any_number_of_workers() {
     let (n, kernel) = (rows.len(), Kernel::Matern52 { gamma: 0.1 });
     let (v, some) = (wave(3, n), [5, 900, 17, 18, 19, 400, 401, 3, 1200]);
     let here = Host.operator(features.view(), &kernel, storage()).unwrap();
-    for n_workers in [1, 2, 5] {
-        let workers = Workers::new(&signals, n_workers);
+    // So few samples stay on cores, GPUs or not.
+    for (n_workers, gpus) in [(1, false), (2, true), (5, false)] {
+        let workers = if gpus { Workers::with_gpus } else { Workers::new };
+        let workers = workers(&signals, n_workers);
         let backend = ClusterBackend::new(workers.clone());
         let origin = Origin { map: &map, rows: &rows };
         let there = backend.operator_from(origin, features.view(), &kernel, storage()).unwrap();
@@ -161,6 +173,58 @@ fn every_answer_has_the_bits_of_one_machine_for_any_number_of_workers() {
         }
         drop(there);
         assert_eq!(workers.n_open(), 0, "what is dropped is closed");
+    }
+}
+
+/// Where there is a GPU: what workers compute on it is the product, in each precision.
+#[test]
+fn parts_on_gpus_are_the_product() {
+    if argwhy_cuda::Device::new(0).is_err() {
+        return;
+    }
+    let n = 20_000;
+    let signals = wave(n, 5);
+    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let rows: Vec<usize> = (0..n).collect();
+    let features = map.transform(signals.view()).unwrap();
+    let (v, some) = (wave(3, n), [5, 19_999, 17, 18, 400, 401, 3, 1200]);
+    let few = v.slice(s![.., ..some.len()]).to_owned();
+    for kernel in [Kernel::Rbf { gamma: 0.05 }, Kernel::Matern52 { gamma: 0.1 }] {
+        let here = Host.operator(features.view(), &kernel, storage()).unwrap();
+        let mut bits: Vec<[Array2<f64>; 2]> = Vec::new();
+        for n_workers in [1, 3] {
+            let backend = ClusterBackend::new(Workers::with_gpus(&signals, n_workers));
+            let origin = Origin { map: &map, rows: &rows };
+            let there = backend.operator_from(origin, features.view(), &kernel, storage()).unwrap();
+            let [mut working, mut exact, mut expected] = [(); 3].map(|()| Array2::zeros(v.dim()));
+            there.apply(v.view(), working.view_mut()).unwrap();
+            there.exact().apply(v.view(), exact.view_mut()).unwrap();
+            here.exact().apply(v.view(), expected.view_mut()).unwrap();
+            let largest = expected.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+            let off = |found: &Array2<f64>| {
+                let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+                off.fold(0.0, f64::max) / largest
+            };
+            assert!(off(&working) < 1e-5 && off(&working) > 1e-12, "{}", off(&working));
+            assert!(off(&exact) < 1e-11, "{}", off(&exact));
+            let (own, theirs) = (there.rounding().unwrap(), here.rounding().unwrap());
+            assert!(own.iter().zip(&theirs).all(|(own, theirs)| own >= theirs));
+            let answers = [here.as_ref(), there.as_ref()].map(|operator| {
+                let mut panel = vec![0.0; some.len() * n];
+                operator.rows_into(&some, 0..n, &mut panel).unwrap();
+                let mut columns = v.clone();
+                operator.exact().add_columns(&some, few.view(), columns.view_mut()).unwrap();
+                panel.into_iter().chain(columns).collect::<Vec<f64>>()
+            });
+            let pairs = answers[0].iter().zip(&answers[1]);
+            assert!(pairs.fold(0.0, |m: f64, (a, b)| m.max((a - b).abs())) < 1e-5);
+            bits.push([working, exact]);
+            // By another thread than those that computed, and what comes next has to work.
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(there));
+            });
+        }
+        assert!(bits[0] == bits[1], "the number of workers changes bits");
     }
 }
 

@@ -212,9 +212,10 @@ impl Backend for WithTrends<'_> {
         let Some((rest, trend)) = kernel.split_trend() else {
             return self.0.factor_rank(kernel, n_samples, n_features, decision_dim);
         };
-        // The trend's own rows are beside those of pivots.
+        // The trend's own rows are beside those of pivots, and for products a second time with
+        // twice the digits.
         let rank = self.0.factor_rank(&rest, n_samples, n_features, decision_dim)?;
-        rank.checked_sub(trend.n_rows(n_features)).filter(|rank| *rank > 0)
+        rank.checked_sub(3 * trend.n_rows(n_features)).filter(|rank| *rank > 0)
     }
 
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {

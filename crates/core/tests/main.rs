@@ -5,6 +5,7 @@
 
 mod known;
 
+mod elsewhere;
 mod kernels;
 mod known_optimum;
 mod known_sets;

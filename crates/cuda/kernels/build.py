@@ -1,28 +1,29 @@
 """Compiles the CUDA sources beside this file with NVRTC: no GPU, driver or CUDA toolkit needed.
 
-    python build.py ptx      writes ../ptx/*.ptx.gz, which the crate embeds
+    python build.py ptx      writes ../ptx/programs.zst, which the crate embeds
     python build.py check    compiles every kernel to machine code for sm_80, sm_90 and sm_100
 
 libnvrtc comes from a wheel: `pip install nvidia-cuda-nvrtc-cu12`. `ptx` wants version 12.0.140: a
 driver loads PTX of its own CUDA version or an older one, so the oldest compiler serves the most
-drivers. `check` wants 12.8 or later, the first that knows sm_100.
+drivers; it packs with `zstandard` from PyPI. `check` wants 12.8 or later, the first that knows
+sm_100.
 """
 
 import ctypes
-import gzip
 import hashlib
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PTX_TARGET = "compute_80"  # tensor cores with f16 and asynchronous copies; newer chips run it too
+MARK = b"// program "
 CHECKED = ("sm_80", "sm_90", "sm_100")
 KINDS = ("rbf", "laplace", "matern32", "matern52")
 
 
 def variants():
     """(name of the PTX file, source, definitions) of everything that is compiled."""
-    for name in ("pack", "linear", "factor"):
+    for name in ("pack", "linear", "factor", "descent"):
         yield name, f"{name}.cu", {}
     for distances in range(4):
         yield f"exact_{distances}", "exact.cu", {"DISTANCES": distances}
@@ -83,14 +84,24 @@ def _read(library, program, what):
 def build_ptx(library):
     folder = HERE.parent / "ptx"
     folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.ptx.gz"):
-        old.unlink()
+    programs = {}
     for name, source, definitions in variants():
-        code = compile_source(library, source, PTX_TARGET, definitions).rstrip(b"\0")
-        packed = gzip.compress(code, 9, mtime=0)
-        (folder / f"{name}.ptx.gz").write_bytes(packed)
-        print(f"{name}.ptx.gz: {len(packed)} bytes, {len(code)} unpacked")
+        programs[name] = compile_source(library, source, PTX_TARGET, definitions).rstrip(b"\0")
+        print(f"{name}: {len(programs[name])} bytes")
+    packed = pack(programs)
+    (folder / "programs.zst").write_bytes(packed)
+    print(f"programs.zst: {len(packed)} bytes")
     (folder / "SOURCES").write_text(sources())
+
+
+def pack(programs):
+    """All programs, each behind its name: alike as they are, two fifths of what they are alone."""
+    import zstandard
+
+    text = b"".join(MARK + name.encode() + b"\n" + code.rstrip() + b"\n" for name, code in programs.items())
+    # A window that holds all of them: they are alike.
+    parameters = zstandard.ZstdCompressionParameters.from_level(19, window_log=23)
+    return zstandard.ZstdCompressor(compression_params=parameters).compress(text)
 
 
 def check(library):

@@ -12,7 +12,6 @@ constexpr int CHUNK = 16;  // what a step takes of the dimension summed over
 constexpr int PITCH = CHUNK + 4; // four rows begin in different banks
 constexpr int WIDE = TILE + 4;
 constexpr int THREADS = 128;
-constexpr int VECTORS = 4; // that pass through together
 
 __device__ __forceinline__ void multiply(double (&d)[2], double a, double b) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
@@ -243,19 +242,22 @@ extern "C" __global__ void shifted(const double* gram, double* matrix, int side,
 }
 
 // Sweeping every block of 64 rows of a positive definite matrix A in turn leaves -A^-1 (Gauss and Jordan):
-// with P = A_kk^-1, A_kk becomes -P, A_ik becomes A_ik P, A_ij becomes A_ij - A_ik P A_kj.
+// with P = A_kk^-1, A_kk becomes -P, A_ik becomes A_ik P, A_ij becomes A_ij - A_ik P A_kj. Several matrices, those of
+// the `owners`, are swept side by side: a pivot is one block's work, and leaves most of a GPU idle.
 
-// -P of block k, by the same with single rows; `failed` where a pivot is not positive.
+// -P of block k, by the same with single rows; `failed` where a pivot is not positive. Block x: a matrix.
 extern "C" __global__ void __launch_bounds__(256)
-sweep_pivot(const double* matrix, int side, int k, double* pivot, int* failed) {
+sweep_pivot(const double* matrices, const int* owners, int side, int k, double* pivots, int* failed) {
     __shared__ double a[TILE][TILE + 1], column[TILE], row[TILE];
+    const double* matrix = matrices + (u64)owners[blockIdx.x] * side * side;
+    double* pivot = pivots + blockIdx.x * TILE * TILE;
     for (int i = threadIdx.x; i < TILE * TILE; i += 256)
         a[i / TILE][i % TILE] = matrix[((u64)k * TILE + i / TILE) * side + k * TILE + i % TILE];
     __syncthreads();
     for (int s = 0; s < TILE; s++) {
         const double p = a[s][s];
         if (!(p > 0.0)) {
-            if (threadIdx.x == 0) *failed = 1;
+            if (threadIdx.x == 0) failed[blockIdx.x] = 1;
             return;
         }
         if (threadIdx.x < TILE) {
@@ -276,10 +278,15 @@ sweep_pivot(const double* matrix, int side, int k, double* pivot, int* failed) {
     for (int i = threadIdx.x; i < TILE * TILE; i += 256) pivot[i] = a[i / TILE][i % TILE];
 }
 
-// Of block row i: old[i] = A_ik and swept[i] = A_ik P.
+// Of block row i: old[i] = A_ik and swept[i] = A_ik P. Block (x, y): a block row, a matrix.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sweep_panel(const double* matrix, int side, int k, const double* pivot, double* old, double* swept) {
+sweep_panel(const double* matrices, const int* owners, int side, int k, const double* pivots, double* old,
+            double* swept) {
     __shared__ __align__(16) double left[TILE * PITCH], right[CHUNK * WIDE];
+    const double* matrix = matrices + (u64)owners[blockIdx.y] * side * side;
+    const double* pivot = pivots + blockIdx.y * TILE * TILE;
+    old += (u64)blockIdx.y * side * TILE;
+    swept += (u64)blockIdx.y * side * TILE;
     const u64 first = (u64)blockIdx.x * TILE;
     Part part;
     for (int at = 0; at < TILE; at += CHUNK) {
@@ -297,8 +304,13 @@ sweep_panel(const double* matrix, int side, int k, const double* pivot, double* 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sweep_rest(double* matrix, int side, int k, const double* pivot, const double* old, const double* swept) {
+sweep_rest(double* matrices, const int* owners, int side, int k, const double* pivots, const double* old,
+           const double* swept) {
     __shared__ __align__(16) double left[TILE * PITCH], right[TILE * PITCH];
+    double* matrix = matrices + (u64)owners[blockIdx.z] * side * side;
+    const double* pivot = pivots + blockIdx.z * TILE * TILE;
+    old += (u64)blockIdx.z * side * TILE;
+    swept += (u64)blockIdx.z * side * TILE;
     const u64 row = (u64)blockIdx.x * TILE, column = (u64)blockIdx.y * TILE;
     if (blockIdx.x == k || blockIdx.y == k) {
         const double* from = blockIdx.x != k ? swept + row * TILE : blockIdx.y != k ? swept + column * TILE : pivot;
@@ -323,28 +335,30 @@ sweep_rest(double* matrix, int side, int k, const double* pivot, const double* o
     part.each([&](int i, int j, double sum) { matrix[(row + i) * side + column + j] -= sum; });
 }
 
-// partials[strip][c][row] = sum over the strip's samples j of b_row,j v_cj. Block (x, y): eight rows, a strip.
-extern "C" __global__ void __launch_bounds__(256)
-project(const float* b, u64 pitch, const double* v, u64 n_samples, int vectors, u64 strip, int side, double* partials) {
-    __shared__ double shared[8][8][VECTORS];
+// partials[strip][c][row] = sum over the strip's samples j of b_row,j v_cj, of VECTORS vectors that pass through
+// together. Block (x, y): ROWS rows, a strip.
+template <int VECTORS, int ROWS>
+__device__ __forceinline__ void project(const float* b, u64 pitch, const double* v, u64 n_samples, int vectors,
+                                        u64 strip, int side, double* partials) {
+    __shared__ double shared[8][ROWS][VECTORS];
     const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
     const u64 begin = blockIdx.y * strip, end = min(begin + strip, n_samples);
-    const float* from = b + (u64)blockIdx.x * 8 * pitch;
-    double sums[8][VECTORS] = {};
+    const float* from = b + (u64)blockIdx.x * ROWS * pitch;
+    double sums[ROWS][VECTORS] = {};
     for (u64 j = begin + thread; j < end; j += 256) {
-        float x[8];
+        float x[ROWS];
         double y[VECTORS];
 #pragma unroll
-        for (int r = 0; r < 8; r++) x[r] = from[r * pitch + j];
+        for (int r = 0; r < ROWS; r++) x[r] = from[r * pitch + j];
 #pragma unroll
         for (int c = 0; c < VECTORS; c++) y[c] = c < vectors ? v[c * n_samples + j] : 0.0;
 #pragma unroll
-        for (int r = 0; r < 8; r++)
+        for (int r = 0; r < ROWS; r++)
 #pragma unroll
             for (int c = 0; c < VECTORS; c++) sums[r][c] = fma((double)x[r], y[c], sums[r][c]);
     }
 #pragma unroll
-    for (int r = 0; r < 8; r++)
+    for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int c = 0; c < VECTORS; c++) {
             double sum = sums[r][c];
@@ -352,20 +366,30 @@ project(const float* b, u64 pitch, const double* v, u64 n_samples, int vectors, 
             if (lane == 0) shared[warp][r][c] = sum;
         }
     __syncthreads();
-    if (thread < 8 * VECTORS) {
-        const int r = thread % 8, c = thread / 8;
+    if (thread < ROWS * VECTORS) {
+        const int r = thread % ROWS, c = thread / ROWS;
         double sum = 0.0;
         for (int w = 0; w < 8; w++) sum += shared[w][r][c];
-        partials[((u64)blockIdx.y * VECTORS + c) * side + blockIdx.x * 8 + r] = sum;
+        partials[((u64)blockIdx.y * VECTORS + c) * side + blockIdx.x * ROWS + r] = sum;
     }
 }
 
-// out[c][row] = the partials of all strips, in order.
-extern "C" __global__ void sum_projections(const double* partials, double* out, int side, int strips) {
+extern "C" __global__ void __launch_bounds__(256)
+project_4(const float* b, u64 pitch, const double* v, u64 n_samples, int vectors, u64 strip, int side, double* partials) {
+    project<4, 8>(b, pitch, v, n_samples, vectors, strip, side, partials);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+project_8(const float* b, u64 pitch, const double* v, u64 n_samples, int vectors, u64 strip, int side, double* partials) {
+    project<8, 4>(b, pitch, v, n_samples, vectors, strip, side, partials);
+}
+
+// out[i] = the partials of all strips, in order, of `count` numbers: rows of the vectors.
+extern "C" __global__ void sum_projections(const double* partials, double* out, int count, int strips) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= VECTORS * side) return;
+    if (i >= count) return;
     double sum = 0.0;
-    for (int s = 0; s < strips; s++) sum += partials[(u64)s * VECTORS * side + i];
+    for (int s = 0; s < strips; s++) sum += partials[(u64)s * count + i];
     out[i] = sum;
 }
 
@@ -393,9 +417,10 @@ rest_small(const double* gram, double shift, const double* t, const double* y, d
 }
 
 // out[c][j] = (v[c][j] - sum over rows of b_row,j y[c][row]) / ridge where sample j is free, else zero.
-extern "C" __global__ void __launch_bounds__(256)
-expand(const float* b, u64 pitch, const double* v, const double* y, const u8* free, const int* systems, double ridge,
-       double* out, u64 n_samples, int vectors, int side) {
+template <int VECTORS>
+__device__ __forceinline__ void expand(const float* b, u64 pitch, const double* v, const double* y, const u8* free,
+                                       const int* systems, double ridge, double* out, u64 n_samples, int vectors,
+                                       int side) {
     constexpr int ROWS = 256;
     __shared__ double weights[ROWS][VECTORS];
     const u64 j = (u64)blockIdx.x * 256 + threadIdx.x;
@@ -421,6 +446,18 @@ expand(const float* b, u64 pitch, const double* v, const double* y, const u8* fr
     for (int c = 0; c < VECTORS; c++)
         if (c < vectors)
             out[c * n_samples + j] = free[systems[c] * n_samples + j] ? (v[c * n_samples + j] - sums[c]) / ridge : 0.0;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+expand_4(const float* b, u64 pitch, const double* v, const double* y, const u8* free, const int* systems, double ridge,
+         double* out, u64 n_samples, int vectors, int side) {
+    expand<4>(b, pitch, v, y, free, systems, ridge, out, n_samples, vectors, side);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+expand_8(const float* b, u64 pitch, const double* v, const double* y, const u8* free, const int* systems, double ridge,
+         double* out, u64 n_samples, int vectors, int side) {
+    expand<8>(b, pitch, v, y, free, systems, ridge, out, n_samples, vectors, side);
 }
 
 // out[j * out_pitch + r] = b[r][samples[j]]: the same turned. Block y: a sample.

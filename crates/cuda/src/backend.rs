@@ -3,6 +3,7 @@
 use crate::device::{Device, Probe};
 use crate::error::Error;
 use crate::factor::Factor;
+use crate::fused;
 use crate::operator::{CudaOperator, NAME, failed};
 use crate::predict::CudaPredictor;
 use crate::products::Products;
@@ -11,6 +12,7 @@ use argwhy_core::backend::{Backend, Storage};
 use argwhy_core::model::Law;
 use argwhy_core::operator::{KernelOperator, OperatorKind, Precision};
 use argwhy_core::predict::BatchPredictor;
+use argwhy_core::solver::NewtonSettings;
 use argwhy_core::{Error as CoreError, Kernel, Model};
 use ndarray::ArrayView2;
 
@@ -23,6 +25,8 @@ const RATE: f64 = 3.5e11;
 const DRIVER_BYTES: u64 = 512 << 20;
 /// Rank of a preconditioner that is worth streaming samples for.
 const LEAST_RANK: usize = 512;
+/// Panels of samples have no more than this part of the memory.
+const PANELS_SHARE: u64 = 8;
 /// Seconds that a call takes before it computes.
 const LATENCY: f64 = 2e-4;
 
@@ -64,28 +68,60 @@ impl CudaBackend {
         Err(Error::NoMemory { what: "the kernel matrix's samples", needed, free })
     }
 
-    /// How samples are held: on the GPU, or where they do not fit beside a preconditioner that is
-    /// of use, in panels.
     fn room(&self, recipe: &Recipe, n_samples: usize, n_features: usize) -> Option<Room> {
-        let all = Room { panel_rows: None, bytes: Products::bytes(recipe, n_samples, n_features) };
-        let beside = self.memory.saturating_sub(Factor::bytes(n_samples, LEAST_RANK, 1));
-        if all.bytes <= beside {
-            return Some(all);
-        }
-        let in_panels = Products::panel_rows(recipe, n_samples, n_features, beside).map(|rows| {
-            let bytes = Products::streamed_bytes(recipe, (n_samples, n_features), rows);
-            Room { panel_rows: Some(rows), bytes }
-        });
-        // Few samples are on the GPU whole, and have the preconditioner that is left room for.
-        in_panels.or_else(|| (all.bytes <= self.memory).then_some(all))
+        Room::of(self.memory, recipe, n_samples, n_features)
     }
 }
 
 /// What samples take on a GPU.
+#[derive(Clone, Copy, Debug)]
 struct Room {
+    n_samples: usize,
     /// Samples of a panel; none where all are there.
     panel_rows: Option<usize>,
     bytes: u64,
+}
+
+impl Room {
+    /// How samples are held in so much memory: on the GPU, or in panels where that leaves more to
+    /// the preconditioner, which comes first: a copied panel costs an eighth of a product, a weak
+    /// preconditioner several times as many (ADR 0016).
+    fn of(memory: u64, recipe: &Recipe, n_samples: usize, n_features: usize) -> Option<Self> {
+        let bytes = Products::held_bytes(recipe, n_samples, n_features);
+        let all = Self { n_samples, panel_rows: None, bytes };
+        let fits = bytes + Products::buffer_bytes(n_samples) <= memory;
+        let rank = all.rank(memory, 1).unwrap_or(0);
+        if rank >= NewtonSettings::partial_rank_for(n_samples) {
+            return Some(all);
+        }
+        let most = memory / PANELS_SHARE;
+        let in_panels = Products::panel_rows(recipe, n_samples, n_features, most).map(|rows| {
+            let bytes = Products::streamed_bytes(recipe, (n_samples, n_features), rows);
+            Self { n_samples, panel_rows: Some(rows), bytes }
+        });
+        let is_better = |room: &Self| {
+            let in_panels = room.rank(memory, 1).unwrap_or(0);
+            in_panels >= LEAST_RANK && in_panels >= rank + rank / 4
+        };
+        // Few samples are on the GPU whole, and have the preconditioner that is left room for.
+        in_panels.filter(is_better).or_else(|| fits.then_some(all))
+    }
+
+    /// Bytes of a fit with a preconditioner of this rank: what else is there while that grows, and
+    /// then while it is used, is not there at once.
+    fn fit_bytes(&self, rank: usize, decision_dim: usize) -> u64 {
+        let n = self.n_samples;
+        let growing = Factor::growing_bytes(n) + fused::SCRATCH_BYTES;
+        let used = Factor::used_bytes(n, rank, decision_dim) + Products::buffer_bytes(n);
+        self.bytes + Factor::row_bytes(n, rank) + growing.max(used)
+    }
+
+    /// The largest rank for which there is memory.
+    fn rank(&self, memory: u64, decision_dim: usize) -> Option<usize> {
+        let fits = |rank: &usize| self.fit_bytes(*rank, decision_dim) <= memory;
+        // Memory grows with the rank, a little faster than in proportion.
+        (1..=self.n_samples / 64 + 1).map(|tiles| tiles * 64).take_while(fits).last()
+    }
 }
 
 impl Backend for CudaBackend {
@@ -181,9 +217,43 @@ impl Backend for CudaBackend {
         decision_dim: usize,
     ) -> Option<usize> {
         let recipe = Recipe::new(kernel).ok()?;
-        let left = self.memory.checked_sub(self.room(&recipe, n_samples, n_features)?.bytes)?;
-        // Memory grows with the rank, a little faster than in proportion.
-        let fits = |rank: &usize| Factor::bytes(n_samples, *rank, decision_dim) <= left;
-        (1..=n_samples / 64 + 1).map(|tiles| tiles * 64).take_while(fits).last()
+        self.room(&recipe, n_samples, n_features)?.rank(self.memory, decision_dim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn room(memory: u64, n_samples: usize, n_features: usize) -> Option<Room> {
+        let recipe = Recipe::new(&Kernel::Rbf { gamma: 0.1 }).unwrap();
+        Room::of(memory, &recipe, n_samples, n_features)
+    }
+
+    #[test]
+    fn samples_are_on_the_gpu_where_they_leave_room_for_the_preconditioner() {
+        for (memory, n, d) in [(40 << 10, 1_000_000, 78), (6 << 10, 100_000, 171)] {
+            let found = room(memory * MIB, n, d).unwrap();
+            assert_eq!(found.panel_rows, None);
+            assert!(found.rank(memory * MIB, 6).unwrap() >= 2500);
+        }
+        // Too few for panels.
+        assert_eq!(room(2048 * MIB, 10_000, 78).unwrap().panel_rows, None);
+        assert!(room(100 * MIB, 10_000, 78).is_none());
+    }
+
+    /// A million samples in 6500 MiB had panels, and a preconditioner of rank 512 for what was
+    /// left.
+    #[test]
+    fn panels_leave_most_of_the_memory_to_the_preconditioner() {
+        let memory = 6500 * MIB;
+        let found = room(memory, 1_000_000, 78).unwrap();
+        assert_eq!(found.panel_rows, Some(65_536));
+        let rank = found.rank(memory, 3).unwrap();
+        assert!(rank >= 800, "{rank}");
+        assert!(found.fit_bytes(rank, 3) <= memory && found.fit_bytes(rank + 64, 3) > memory);
+        assert!(room(3000 * MIB, 1_000_000, 78).is_none(), "no room for a preconditioner");
     }
 }

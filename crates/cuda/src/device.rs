@@ -72,6 +72,16 @@ impl fmt::Debug for Device {
     }
 }
 
+/// What lies on the GPU is given back by whichever thread drops it, and the driver has to have been
+/// told there which GPU is meant; cudarc would keep the driver's complaint for the next call,
+/// wherever that is. Whoever holds buffers names its device before them, so that this comes first.
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: the context lives as long as `self.context` does.
+        let _ = unsafe { result::ctx::set_current(self.context.cu_ctx()) };
+    }
+}
+
 impl Device {
     /// GPU number `ordinal`, from 0, in the driver's order. Opened once a process: fits one after
     /// the other share it and its loaded programs.

@@ -11,11 +11,13 @@ use crate::error::Error;
 use crate::fused::one_thread_each;
 use crate::linear;
 use crate::panels::{Panel, Step};
+use crate::parts::Part;
 use crate::products::Columns;
 use crate::recipe::{Kind, MAX_TERMS, Recipe, Term};
 use cudarc::driver::{
     CudaSlice, CudaViewMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
+use std::ops::Range;
 
 /// Rows and columns of a tile, `TILE` in `kernels/exact.cu`.
 const TILE: usize = 64;
@@ -145,7 +147,7 @@ impl Exact<'_> {
             && self.n_samples >= PAIRS_FROM
             && (self.features.is_none() || self.has_room_for_pairs(v.n_columns)?)
         {
-            self.pair_products(own, v, &mut out)?;
+            self.add_pair_products(own, v, &mut out, Part::WHOLE)?;
             return Ok(out);
         }
         let strips = Strips::of(self.n_samples);
@@ -169,12 +171,27 @@ impl Exact<'_> {
         Ok(out)
     }
 
-    /// out = K·v for samples with themselves, each value computed once.
-    fn pair_products(
+    /// One part of K·v, for as many samples and with as much shared memory as products by pairs
+    /// take.
+    pub(crate) fn part(&self, v: &Columns, part: Part) -> Result<Columns, Error> {
+        let mut out = Columns::zeros(self.device, self.n_samples, v.n_columns)?;
+        let centred = self.centred.filter(|_| self.n_samples >= PAIRS_FROM);
+        let Some(centred) = centred.filter(|_| !self.recipe.terms.is_empty()) else {
+            let kernel = "a part of products with a kernel like this, or of so few samples,";
+            return Err(Error::Kernel { kernel: kernel.to_owned() });
+        };
+        self.add_pair_products(centred, v, &mut out, part)?;
+        Ok(out)
+    }
+
+    /// out += K·v for samples with themselves, each value computed once; of a part, what that
+    /// gives.
+    fn add_pair_products(
         &self,
         centred: &Centred,
         v: &Columns,
         out: &mut Columns,
+        part: Part,
     ) -> Result<(), Error> {
         let most = if self.has_room_for_pairs(v.n_columns)? { WIDTH } else { NARROW };
         let width = v.n_columns.min(most);
@@ -184,16 +201,18 @@ impl Exact<'_> {
         for first in (0..v.n_columns).step_by(most) {
             let pass = (first, (v.n_columns - first).min(most));
             let pairs = Pairs::of(self.n_samples, width);
-            for group in (0..pairs.n_groups).step_by(pairs.batch) {
-                let batch = group..(group + pairs.batch).min(pairs.n_groups);
-                centred.features.each_step((pairs.n_groups, GROUP), batch, |step, panels| {
+            let own = part.groups(pairs.n_groups);
+            for group in own.clone().step_by(pairs.batch) {
+                let batch = group..(group + pairs.batch).min(own.end);
+                let groups = (pairs.n_groups, GROUP);
+                centred.features.each_step(groups, batch.clone(), |step, panels| {
                     let place = (pairs, group, step);
                     self.pair_batch((centred, &panels), v, &mut partials, pass, place)
                 })?;
-                self.add_pairs(&partials, out, pass, (pairs, group))?;
+                self.add_pairs(&partials, out, pass, (pairs, batch))?;
             }
         }
-        if self.recipe.has_linear() {
+        if self.recipe.has_linear() && part.is_first() {
             linear::add_product(self, self, v, out)?;
         }
         Ok(())
@@ -255,10 +274,10 @@ impl Exact<'_> {
         [rows, columns]: &[CudaSlice<f64>; 2],
         out: &mut Columns,
         (first, width): (usize, usize),
-        (pairs, group): (Pairs, usize),
+        (pairs, batch): (Pairs, Range<usize>),
     ) -> Result<(), Error> {
         let n = self.n_samples as u64;
-        let count = pairs.batch.min(pairs.n_groups - group);
+        let (group, count) = (batch.start, batch.len());
         let ints = [out.n_columns, first, width, pairs.n_groups, group, count].map(int);
         let function = self.device.function(self.tensor_program(width).0, "add_pairs", 0)?;
         let mut launch = self.device.stream().launch_builder(&function);

@@ -2,6 +2,7 @@
 //! from it.
 #![allow(unsafe_code)]
 
+mod descent;
 mod inverse;
 mod small;
 
@@ -10,17 +11,16 @@ use crate::error::Error;
 use crate::fused::one_thread_each;
 use crate::operator::failed;
 use crate::products::Products;
-use argwhy_core::operator::RemoteFactor;
+use argwhy_core::operator::{Descent, RemoteFactor};
 use cudarc::driver::{CudaSlice, CudaView, DriverError, LaunchConfig, PushKernelArg};
+use descent::Beside;
 use inverse::{GATHERED, Inverse, strips};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use std::sync::Arc;
 
-/// Rows and columns of a block's product, `TILE` in `kernels/factor.cu`; `CHUNK` there; and
-/// `VECTORS`.
+/// Rows and columns of a block's product, `TILE` in `kernels/factor.cu`, and `CHUNK` there.
 const TILE: usize = 64;
 const CHUNK: usize = 16;
-const VECTORS: usize = 4;
 /// Pivots of a round.
 const PROPOSALS: usize = 128;
 
@@ -35,6 +35,8 @@ pub(crate) struct Factor {
     rank: usize,
     /// The first rows, which no pivot brought and no pivot's row of K knows of.
     n_beside: usize,
+    /// The same in f64, once B is whole.
+    beside: Option<Beside>,
     rows: CudaSlice<f32>,
     growing: Option<Growing>,
     inverse: Option<Inverse>,
@@ -47,6 +49,8 @@ struct Growing {
     panels: [CudaSlice<f64>; 2],
     diagonal: CudaSlice<f64>,
     floor: CudaSlice<f64>,
+    /// The rows that no pivot brought.
+    beside: Vec<CudaSlice<f64>>,
 }
 
 impl Factor {
@@ -69,26 +73,37 @@ impl Factor {
             pitch,
             rank: 0,
             n_beside: 0,
+            beside: None,
             rows: device.zeros(what, rows_for(max_rank) * pitch)?,
             growing: Some(Growing {
                 panels: [panel()?, panel()?],
                 diagonal: device.zeros(what, n_samples)?,
                 floor: device.zeros(what, n_samples)?,
+                beside: Vec::new(),
             }),
             inverse: None,
             n_dimensions,
         })
     }
 
-    /// Bytes on the GPU for a factor of this rank.
-    pub(crate) fn bytes(n_samples: usize, rank: usize, n_dimensions: usize) -> u64 {
-        let (pitch, side) = (n_samples.next_multiple_of(TILE), rank.next_multiple_of(TILE));
-        let rows = rows_for(rank) * pitch * size_of::<f32>();
-        let panels = 2 * PROPOSALS * pitch * size_of::<f64>();
-        // The full Gram matrix, those of the dimensions and their inverses, and partial sums.
+    /// Bytes on the GPU for the rows of a factor of this rank.
+    pub(crate) fn row_bytes(n_samples: usize, rank: usize) -> u64 {
+        (rows_for(rank) * n_samples.next_multiple_of(TILE) * size_of::<f32>()) as u64
+    }
+
+    /// What it takes besides while it grows.
+    pub(crate) fn growing_bytes(n_samples: usize) -> u64 {
+        let pitch = n_samples.next_multiple_of(TILE);
+        ((2 * PROPOSALS * pitch + 4 * n_samples) * size_of::<f64>()) as u64
+    }
+
+    /// And while it is used: the full Gram matrix, those of the dimensions and their inverses,
+    /// partial sums, and the vectors of conjugate gradients.
+    pub(crate) fn used_bytes(n_samples: usize, rank: usize, n_dimensions: usize) -> u64 {
+        let side = rank.next_multiple_of(TILE);
         let squares = 1 + 2 * n_dimensions + strips(side, 1 << 40).1;
         let small = squares * side * side * size_of::<f64>() + side * GATHERED * size_of::<f32>();
-        (rows + panels.max(small) + 12 * n_samples * n_dimensions * size_of::<f64>()) as u64
+        (small + 12 * n_samples * n_dimensions * size_of::<f64>()) as u64
     }
 
     fn device(&self) -> &Device {
@@ -214,7 +229,7 @@ impl Factor {
         growing: &mut Growing,
         pivots: &CudaSlice<u64>,
     ) -> Result<(), Error> {
-        let Growing { panels: [_, found], diagonal, floor } = growing;
+        let Growing { panels: [_, found], diagonal, floor, .. } = growing;
         let sizes = [self.pitch, self.n_samples].map(|size| size as u64);
         let ints = [self.rank, pivots.len()].map(int);
         let function = device.function("factor", "append_rows", 0)?;
@@ -239,10 +254,13 @@ impl Factor {
         if is_late || row.len() != self.n_samples || at + self.pitch > self.rows.len() {
             return Err(Error::Overflow);
         }
+        let device = self.products.device();
         let single: Vec<f32> = row.iter().map(|v| *v as f32).collect();
         let mut place = self.rows.slice_mut(at..at + row.len());
-        let copied = self.products.device().stream().memcpy_htod(&single, &mut place);
+        let copied = device.stream().memcpy_htod(&single, &mut place);
         copied.map_err(growing_rows)?;
+        let growing = self.growing.as_mut().ok_or(Error::Overflow)?;
+        growing.beside.push(device.upload("a trend", row)?);
         self.rank += 1;
         self.n_beside = self.rank;
         Ok(())
@@ -287,6 +305,15 @@ impl RemoteFactor for Factor {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), argwhy_core::Error> {
         self.try_apply(dimensions, v, out).map_err(failed)
+    }
+
+    fn descent(
+        &self,
+        rhs: ArrayView2<'_, f64>,
+        ridge: f64,
+        exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, argwhy_core::Error> {
+        Ok(Some(Box::new(self.try_descent(rhs, ridge, exact).map_err(failed)?)))
     }
 }
 

@@ -4,11 +4,13 @@
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::panels::{Features, Panel, Panels, Step};
+use crate::parts::Part;
 use crate::plan::{CHUNK, Plan, Stages, TILE};
 use crate::products::Columns;
 use crate::recipe::{Kind, Term};
 use cudarc::driver::{CudaSlice, CudaView, LaunchConfig, PushKernelArg};
 use std::f64::consts::LOG2_E;
+use std::ops::Range;
 
 /// How closely products follow the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +159,8 @@ impl Packed {
         Ok(out)
     }
 
-    /// `out += K·v` for this term's K, columns `first..first + width` (at most 8).
+    /// `out += K·v` for this term's K, columns `first..first + width` (at most 8); of a part, what
+    /// that gives.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn add_product(
         &self,
@@ -167,19 +170,21 @@ impl Packed {
         largest: &CudaSlice<u64>,
         out: &mut Columns,
         (first, width): (usize, usize),
+        part: Part,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let parts = parts(self.term.kind, precision);
         let plan = Plan::new(self.n_samples, width, self.n_chunks, parts);
         scratch.reserve(device, &plan)?;
         self.pack_v(device, &plan, v, largest, first, scratch)?;
-        for first_group in (0..plan.n_groups).step_by(plan.batch) {
+        let own = part.groups(plan.n_groups);
+        for first_group in own.clone().step_by(plan.batch) {
             let groups = (plan.n_groups, plan.group_rows());
-            let batch = first_group..(first_group + plan.batch).min(plan.n_groups);
-            self.features.each_step(groups, batch, |step, panels| {
+            let batch = first_group..(first_group + plan.batch).min(own.end);
+            self.features.each_step(groups, batch.clone(), |step, panels| {
                 self.multiply(device, precision, &plan, (first_group, step), &panels, scratch)
             })?;
-            self.reduce(device, &plan, first_group, largest, out, first, scratch)?;
+            self.reduce(device, &plan, batch, largest, out, first, scratch)?;
         }
         Ok(())
     }
@@ -265,22 +270,21 @@ impl Packed {
         &self,
         device: &Device,
         plan: &Plan,
-        first: usize,
+        batch: Range<usize>,
         largest: &CudaSlice<u64>,
         out: &mut Columns,
         first_column: usize,
         scratch: &Scratch,
     ) -> Result<(), Error> {
         let n = self.n_samples as u64;
-        let count = plan.batch.min(plan.n_groups - first);
         let ints = [
             out.n_columns,
             first_column,
             plan.width,
             plan.group_rows(),
             plan.n_groups,
-            first,
-            count,
+            batch.start,
+            batch.len(),
         ]
         .map(int);
         let function = device.function("pack", "reduce_partials", 0)?;
@@ -291,7 +295,7 @@ impl Packed {
         ints.iter().for_each(|int| {
             launch.arg(int);
         });
-        let rows = self.n_samples - first * plan.group_rows();
+        let rows = self.n_samples - batch.start * plan.group_rows();
         // SAFETY: as in `multiply`; rows from n_samples on are left out.
         unsafe { launch.launch(one_thread_each(rows * plan.width)) }.map_err(multiplying)?;
         Ok(())

@@ -1,12 +1,12 @@
 //! Launches of `kernels/linear.cu`: the part w aᵀb + c of a kernel, by its factors.
 #![allow(unsafe_code)]
 
-use crate::device::int;
+use crate::device::{Device, int};
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::fused::one_thread_each;
 use crate::products::Columns;
-use cudarc::driver::{LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 
 /// Columns of V in one pass, `WIDTH` in `kernels/linear.cu`.
 const WIDTH: usize = 8;
@@ -14,54 +14,89 @@ const WIDTH: usize = 8;
 const STRIP_ROWS: usize = 512;
 const STRIPS: usize = 1024;
 
-/// `out += w Y (Zᵀv) + c 1 (1ᵀv)`, in f64, for the features Z of `samples` and Y of `rows`.
+/// w YZᵀ + c 11ᵀ for the features Z of samples and Y of others, in f64.
+pub(crate) struct Linear<'a> {
+    /// Z.
+    pub(crate) samples: &'a CudaSlice<f64>,
+    /// Y.
+    pub(crate) rows: &'a CudaSlice<f64>,
+    /// Rows of Y.
+    pub(crate) n_rows: usize,
+    pub(crate) n_features: usize,
+    /// w.
+    pub(crate) slope: f64,
+    /// c.
+    pub(crate) level: f64,
+}
+
+/// `out += w Y (Zᵀv) + c 1 (1ᵀv)` of a kernel's recipe, for the features of `samples` and `rows`.
 pub(crate) fn add_product(
     samples: &Exact<'_>,
     rows: &Exact<'_>,
     v: &Columns,
     out: &mut Columns,
 ) -> Result<(), Error> {
-    let (device, recipe, n_features) = (samples.device, samples.recipe, samples.n_features);
-    let (strip, strips) = strips(v.n_samples);
-    let what = "the linear part";
-    let count = (n_features + 1) * v.n_columns.min(WIDTH);
-    let mut partials = device.zeros::<f64>(what, strips * count)?;
-    let mut inner = device.zeros::<f64>(what, count)?;
-    let (n, strip_rows, d) = (v.n_samples as u64, strip as u64, int(n_features));
-    let n_rows = rows.n_samples as u64;
-    for first in (0..v.n_columns).step_by(WIDTH) {
-        let width = (v.n_columns - first).min(WIDTH);
-        let ints = [v.n_columns, first, width, strips].map(int);
-        let [columns, first, w, n_strips] = &ints;
+    let linear = Linear {
+        samples: samples.all(),
+        rows: rows.all(),
+        n_rows: rows.n_samples,
+        n_features: samples.n_features,
+        slope: samples.recipe.linear,
+        level: samples.recipe.constant,
+    };
+    linear.add_product(samples.device, v, out)
+}
 
-        let function = device.function("linear", "inner_partials", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(samples.all()).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
-        launch.arg(columns).arg(first).arg(w).arg(&strip_rows);
-        let grid = LaunchConfig {
-            grid_dim: (strips as u32, 1, 1),
-            block_dim: (128, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        // SAFETY: the arguments are those of the kernel; it writes strips × (n_features + 1) ×
-        // width numbers, as allocated.
-        unsafe { launch.launch(grid) }.map_err(multiplying)?;
+impl Linear<'_> {
+    /// `out += w Y (Zᵀv) + c 1 (1ᵀv)`.
+    pub(crate) fn add_product(
+        &self,
+        device: &Device,
+        v: &Columns,
+        out: &mut Columns,
+    ) -> Result<(), Error> {
+        let n_features = self.n_features;
+        let (strip, strips) = strips(v.n_samples);
+        let what = "the linear part";
+        let count = (n_features + 1) * v.n_columns.min(WIDTH);
+        let mut partials = device.zeros::<f64>(what, strips * count)?;
+        let mut inner = device.zeros::<f64>(what, count)?;
+        let (n, strip_rows, d) = (v.n_samples as u64, strip as u64, int(n_features));
+        let n_rows = self.n_rows as u64;
+        for first in (0..v.n_columns).step_by(WIDTH) {
+            let width = (v.n_columns - first).min(WIDTH);
+            let ints = [v.n_columns, first, width, strips].map(int);
+            let [columns, first, w, n_strips] = &ints;
 
-        let function = device.function("linear", "sum_inner", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(&partials).arg(&mut inner).arg(&d).arg(w).arg(n_strips);
-        launch.arg(&recipe.linear).arg(&recipe.constant);
-        // SAFETY: as above; it writes (n_features + 1) × width numbers.
-        unsafe { launch.launch(one_thread_each(count)) }.map_err(multiplying)?;
+            let function = device.function("linear", "inner_partials", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(self.samples).arg(&v.data).arg(&mut partials).arg(&n).arg(&d);
+            launch.arg(columns).arg(first).arg(w).arg(&strip_rows);
+            let grid = LaunchConfig {
+                grid_dim: (strips as u32, 1, 1),
+                block_dim: (128, 1, 1),
+                shared_mem_bytes: 0,
+            };
+            // SAFETY: the arguments are those of the kernel; it writes strips × (n_features + 1) ×
+            // width numbers, as allocated.
+            unsafe { launch.launch(grid) }.map_err(multiplying)?;
 
-        let function = device.function("linear", "add_outer", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(rows.all()).arg(&inner).arg(&mut out.data).arg(&n_rows).arg(&d);
-        launch.arg(columns).arg(first).arg(w);
-        // SAFETY: as above; it adds to columns first..first + width of `out`.
-        unsafe { launch.launch(one_thread_each(rows.n_samples * width)) }.map_err(multiplying)?;
+            let function = device.function("linear", "sum_inner", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(&partials).arg(&mut inner).arg(&d).arg(w).arg(n_strips);
+            launch.arg(&self.slope).arg(&self.level);
+            // SAFETY: as above; it writes (n_features + 1) × width numbers.
+            unsafe { launch.launch(one_thread_each(count)) }.map_err(multiplying)?;
+
+            let function = device.function("linear", "add_outer", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(self.rows).arg(&inner).arg(&mut out.data).arg(&n_rows).arg(&d);
+            launch.arg(columns).arg(first).arg(w);
+            // SAFETY: as above; it adds to columns first..first + width of `out`.
+            unsafe { launch.launch(one_thread_each(self.n_rows * width)) }.map_err(multiplying)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Rows of a strip, and how many strips there are.

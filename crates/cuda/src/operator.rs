@@ -90,6 +90,15 @@ impl CudaOperator {
         Ok(Self::of(Arc::new(samples), working))
     }
 
+    pub(crate) fn products(&self) -> &Products {
+        &self.samples.products
+    }
+
+    /// Whether products while iterating are in 22 bits.
+    pub(crate) fn is_working(&self) -> bool {
+        self.exact.is_some()
+    }
+
     fn of(samples: Arc<Samples>, working: bool) -> Self {
         let exact = || Box::new(Self { samples: Arc::clone(&samples), exact: None });
         Self { exact: working.then(exact), samples }

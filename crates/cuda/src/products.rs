@@ -11,11 +11,13 @@ use crate::error::Error;
 use crate::exact::{self, Centred, Entry, Exact};
 use crate::fused::{self, Packed, Precision, Scratch, one_thread_each};
 use crate::linear;
+use crate::parts::Part;
 use crate::plan::GROUP_COLUMNS;
 use crate::recipe::Recipe;
 use argwhy_core::Kernel;
 use cudarc::driver::{CudaSlice, PushKernelArg};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of V that share one computation of the kernel values.
@@ -131,11 +133,21 @@ impl Products {
 
     /// Bytes on the GPU for `n_samples` with `n_features`, the buffers of products among them.
     pub(crate) fn bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
+        Self::held_bytes(recipe, n_samples, n_features) + Self::buffer_bytes(n_samples)
+    }
+
+    /// Of these the samples'.
+    pub(crate) fn held_bytes(recipe: &Recipe, n_samples: usize, n_features: usize) -> u64 {
         let padded = n_samples.next_multiple_of(128) * n_features.next_multiple_of(16);
         let (n, d, terms) = (n_samples as u64, n_features as u64, recipe.terms.len() as u64);
-        // Sums of strips or pairs in f64, eight columns of each; the fused products' two buffers.
-        let partials = (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n);
-        8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n + partials + fused::SCRATCH_BYTES
+        8 * n * d + (8 + 4 * terms) * padded as u64 + 24 * n
+    }
+
+    /// And those that a product takes: sums of strips or pairs in f64, eight columns of each; the
+    /// fused products' two buffers.
+    pub(crate) fn buffer_bytes(n_samples: usize) -> u64 {
+        let n = n_samples as u64;
+        (16 * 8 * 8 * n).max(exact::PAIR_BYTES as u64 + 64 * n) + fused::SCRATCH_BYTES
     }
 
     /// The GPU.
@@ -171,6 +183,33 @@ impl Products {
     /// As [`apply`](Self::apply), from and to the GPU.
     pub fn apply_columns(&self, v: &Columns, precision: Precision) -> Result<Columns, Error> {
         let Some(terms) = &self.packed else { return self.apply_exact_columns(v) };
+        self.part_columns(terms, v, precision, Part::WHOLE)
+    }
+
+    /// One part of K·v, in f64 where no precision is given or prepared.
+    pub(crate) fn apply_part(
+        &self,
+        v: ArrayView2<'_, f64>,
+        precision: Option<Precision>,
+        part: Part,
+    ) -> Result<Array2<f64>, Error> {
+        let v = self.upload_rows(v)?;
+        let found = match (precision, &self.packed) {
+            (Some(precision), Some(terms)) => self.part_columns(terms, &v, precision, part)?,
+            _ => self.exact().part(&v, part)?,
+        };
+        let mut out = Array2::zeros((v.n_columns, self.n_samples));
+        self.download_rows(&found, out.view_mut())?;
+        Ok(out)
+    }
+
+    fn part_columns(
+        &self,
+        terms: &[Packed],
+        v: &Columns,
+        precision: Precision,
+        part: Part,
+    ) -> Result<Columns, Error> {
         let mut out = Columns::zeros(&self.device, v.n_samples, v.n_columns)?;
         let largest = fused::largest_entries(&self.device, v)?;
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,10 +217,11 @@ impl Products {
             for first in (0..v.n_columns).step_by(PASS_COLUMNS) {
                 let pass = (first, (v.n_columns - first).min(PASS_COLUMNS));
                 let (device, scratch) = (&self.device, &mut scratch);
-                packed.add_product(device, precision, v, &largest, &mut out, pass, scratch)?;
+                packed
+                    .add_product(device, precision, v, &largest, &mut out, pass, part, scratch)?;
             }
         }
-        if self.recipe.has_linear() {
+        if self.recipe.has_linear() && part.is_first() {
             linear::add_product(&self.exact(), &self.exact(), v, &mut out)?;
         }
         Ok(out)
@@ -256,6 +296,43 @@ impl Products {
         let mut out = Array2::zeros((v.nrows(), self.n_samples));
         self.download_rows(&found, out.view_mut())?;
         Ok(out)
+    }
+
+    /// v·K[samples, columns], likewise.
+    pub(crate) fn apply_some_between(
+        &self,
+        samples: &[usize],
+        v: ArrayView2<'_, f64>,
+        columns: Range<usize>,
+    ) -> Result<Array2<f64>, Error> {
+        let columns: Vec<usize> = columns.collect();
+        let (few, others) = (self.gather(samples)?, self.gather(&columns)?);
+        let centre = |features: &CudaSlice<f64>, n_samples: usize| {
+            let centre = |_| Centred::new(&self.device, features, &self.means, n_samples);
+            self.centred.as_ref().map(centre).transpose()
+        };
+        let centred = (centre(&few, samples.len())?, centre(&others, columns.len())?);
+        let of = |features, n_samples, centred| Exact {
+            features: Some(features),
+            n_samples,
+            centred,
+            ..self.exact()
+        };
+        let rows = of(&others, columns.len(), centred.1.as_ref());
+        let few = of(&few, samples.len(), centred.0.as_ref());
+        let data = v.t().as_standard_layout().into_owned();
+        let data = self.device.upload("vectors", data.as_slice().expect("row by row"))?;
+        let v = Columns { data, n_samples: samples.len(), n_columns: v.nrows() };
+        Ok(self.download(&few.product(&rows, &v)?)?.reversed_axes())
+    }
+
+    /// K[rows, columns], rounded to `T`.
+    pub(crate) fn between<T: Entry>(
+        &self,
+        rows: &[usize],
+        columns: Range<usize>,
+    ) -> Result<Array2<T>, Error> {
+        self.values(rows, Some(&columns.collect::<Vec<usize>>()))
     }
 
     /// The matrix of the listed samples alone, prepared likewise.

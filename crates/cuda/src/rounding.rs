@@ -95,9 +95,14 @@ impl Rounded {
 
     /// r_i.
     pub(crate) fn envelope(&self) -> Vec<f64> {
+        self.envelope_of(0)
+    }
+
+    /// The same for a product of so many parts, which are added one after the other.
+    pub(crate) fn envelope_of(&self, n_parts: usize) -> Vec<f64> {
         let n_samples = self.samples.len();
         // The linear part counts what it adds itself (`sample`).
-        let additions = Strips::longest_sum(n_samples) + self.n_parts + 4;
+        let additions = Strips::longest_sum(n_samples) + self.n_parts + n_parts + 4;
         let additions = if self.has_linear { additions + 2 } else { additions };
         let units = |s: &Sample| s.squared + additions as f64 * s.diagonal;
         self.samples.iter().map(|s| (UNIT * units(s)).sqrt()).collect()

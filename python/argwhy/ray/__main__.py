@@ -1,4 +1,4 @@
-"""The Python side of ``argwhy fit --ray``: messages by pipes, answered by a :class:`Cluster`.
+"""The Python side of the command's ``--ray``: messages by pipes, answered by a :class:`Cluster`.
 
 A message is the length of its head in four bytes, the head in JSON (what is said, and the arrays
 that follow), then the arrays. What goes wrong is an answer with an ``error``; the end of the input
@@ -18,10 +18,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .. import _argwhy
-from ..errors import MissingExtraError
+from ..errors import ClusterError, MissingExtraError
 from .cluster import Cluster
 
 KINDS: dict[str, np.dtype[Any]] = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
+LIMITS = ("M", "W", "M_eq", "W_eq", "lower", "upper")
 NAMES = {dtype: name for name, dtype in KINDS.items()}
 
 
@@ -55,8 +56,10 @@ def send(target: BinaryIO, message: dict[str, Any], *arrays: Any) -> None:
 class Bridge:
     """Answers messages, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source, self._target = source, target
         self._cluster = Cluster()
+        self._data: dict[str, Any] = {}
 
     def answer(self, message: dict[str, Any], arrays: list[Any]) -> tuple[Any, ...]:
         """What is answered: words, then arrays."""
@@ -73,8 +76,30 @@ class Bridge:
             return {}, cluster.rows(matrix, arrays[0], message["start"], message["stop"])
         if call == "columns":
             return {}, cluster.columns(matrix, message["exact"], arrays[0], arrays[1])
+        if call == "search":
+            self._data = _searched(message, arrays)
+            return ({},)
+        if call == "attempts":
+            return (self._attempts(message["texts"]),)
         cluster.close(matrix)
         return ({},)
+
+    def _attempts(self, texts: list[str]) -> dict[str, Any]:
+        """The last of what came of them; what came before is said while others are waited for."""
+        done: list[tuple[int, str]] = []
+
+        def words(waiting: bool) -> dict[str, Any]:
+            said = {"waiting": waiting, "done": list(done), "progress": self._cluster.progress()}
+            done.clear()
+            return said
+
+        def stopped() -> bool:
+            send(self._target, words(waiting=True))
+            received = receive(self._source)
+            return received is None or bool(received[0]["stop"])
+
+        self._cluster.attempts(self._data, texts, stopped, lambda *found: done.append(found))
+        return words(waiting=False)
 
     def _start(self, message: dict[str, Any]) -> dict[str, Any]:
         if message["version"] != _argwhy.__version__:
@@ -82,16 +107,26 @@ class Bridge:
                 "refused": f"this command is argwhy {message['version']}, and the Python package of {sys.executable} is "
                 f"{_argwhy.__version__}; install the same version of both"
             }
-        self._cluster = Cluster(**message["options"])
         try:
+            self._cluster = Cluster(**message["options"])
             cores = self._cluster.connect()
-        except MissingExtraError as error:
+        except (MissingExtraError, ClusterError, ValueError) as error:
             return {"refused": str(error)}
-        return {"cores": cores, "wants_features": self._cluster.wants_features}
+        wants_features, have_gpus = self._cluster.wants_features, self._cluster.gpus > 0
+        return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus}
 
     def end(self) -> None:
         """Gives the workers back."""
         self._cluster.shutdown()
+
+
+def _searched(message: dict[str, Any], arrays: list[Any]) -> dict[str, Any]:
+    """What a search is made of, by the names of ``_argwhy.Search``."""
+    named = dict(zip(message["names"], arrays, strict=True))
+    limits = {name: named.pop(name) for name in LIMITS if name in named}
+    if "groups" in named:
+        named["groups"] = named["groups"].tolist()
+    return {**named, **message["words"], "limits": limits or None}
 
 
 def main() -> None:
@@ -100,9 +135,10 @@ def main() -> None:
     # What Ray prints is not for the other end of the pipe.
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    bridge = Bridge()
+    source = sys.stdin.buffer
+    bridge = Bridge(source, target)
     try:
-        while (received := receive(sys.stdin.buffer)) is not None:
+        while (received := receive(source)) is not None:
             try:
                 answered = bridge.answer(*received)
             except Exception as error:

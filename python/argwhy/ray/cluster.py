@@ -27,6 +27,8 @@ WORTH = 0.03
 """Seconds of work that are worth a message."""
 CHUNKS = 4
 """Pieces a worker that a panel of rows is cut into."""
+CORES_OF_A_GPU = 300
+"""Cores that a GPU is worth, at least, where only an estimate of time depends on it."""
 FEW = 1 << 20
 """Kernel values that are one piece."""
 
@@ -48,8 +50,9 @@ class Cluster:
         Actors, one a node as long as there are nodes; as many as there are nodes if not given. More
         than fit are used as soon as nodes join.
     cpus, gpus:
-        What each of them asks for; all cores of the smallest node if not given. GPUs are not used
-        yet: anything but zero is refused.
+        What each of them asks for: cores, all of the smallest node if not given, and a GPU (0 or
+        1). Products of 16,384 samples and more with kernels of the Euclidean distance are then
+        computed there, others on the cores.
     data, reading:
         The file or folder that workers read the signals from, the one that the driver's came from,
         and how: keywords of :func:`argwhy.datasets.read`. Without, features are sent to them, up to
@@ -77,8 +80,8 @@ class Cluster:
         for name, value, least in (("workers", workers, 1), ("cpus", cpus, 1), ("gpus", gpus, 0)):
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; expected {least} or more")
-        if gpus:
-            raise ValueError(f"gpus is {gpus}; workers compute on their cores so far, so expected 0")
+        if gpus > 1:
+            raise ValueError(f"gpus is {gpus}; a worker uses one, so ask for more workers instead")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above zero")
         if reading is not None and data is None:
@@ -143,7 +146,8 @@ class Cluster:
             workers = len(cores) if self.workers is None else self.workers
             cpus = min(cores) if self.cpus is None else self.cpus
             self._pool = Pool(ray, workers, cpus, self.gpus, self.timeout)
-            self._cores = workers * cpus
+            # For estimates of time.
+            self._cores = workers * (cpus + self.gpus * CORES_OF_A_GPU)
         return self._cores
 
     def _prepare(self) -> None:
@@ -260,9 +264,16 @@ class Cluster:
     # What a search calls, once for each round
 
     def attempts(
-        self, data: dict[str, Any], texts: list[str], stopped: Callable[[], bool]
+        self,
+        data: dict[str, Any],
+        texts: list[str],
+        stopped: Callable[[], bool],
+        done: Callable[[int, str], None] | None = None,
     ) -> list[tuple[int, str]]:
-        """Has attempts of a search made, each by one worker; those that are done when it stops."""
+        """Has attempts of a search made, each by one worker; those that are done when it stops.
+
+        ``done`` is told of each as it comes.
+        """
         pool = self._workers()
         size = sum(array.nbytes for array in _arrays_of(data))
         if size > SMALL:
@@ -274,8 +285,14 @@ class Cluster:
         number = self._numbers
         pool.matrices[number] = (SEARCH, {}, None, self._ray.put(data))
         found: dict[int, str] = {}
+
+        def take(attempt: int, answer: str) -> None:
+            found[attempt] = answer
+            if done is not None:
+                done(attempt, answer)
+
         try:
-            pool.run(number, [("attempt", text) for text in texts], found.__setitem__, stopped)
+            pool.run(number, [("attempt", text) for text in texts], take, stopped)
         finally:
             pool.forget(number)
         return sorted(found.items())
@@ -325,7 +342,8 @@ class Cluster:
     def progress(self) -> str:
         """The same in a few words, for a line of progress."""
         now = self.status()
-        return f"workers {now['alive']}/{now['workers']}  {now['products_per_second']:.2g} products/s"
+        workers = f"workers {now['alive']}/{now['workers']}"
+        return f"{workers}  {now['products_per_second']:.2g} products/s" if now["products"] else workers
 
     def pids(self) -> list[int]:
         """Process numbers of the workers that are alive."""

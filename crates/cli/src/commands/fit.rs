@@ -2,10 +2,10 @@
 
 mod going_on;
 mod path;
-mod ray;
 mod tune;
 
 use super::names::{self, check_columns};
+use super::ray;
 use super::targets::check_targets;
 use super::{listed, print_json};
 use crate::args::{FitArgs, OutputOptions, SourceOptions};
@@ -100,7 +100,7 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     let episodes = (judges(outputs) || outputs.tune) && source.order.is_none();
     let request = DataRequest { episodes, ..config::request(source, settings.seed) };
     check_columns(&request.lower, &request.upper, settings.unbounded)?;
-    let cluster = ray::cluster(&args, (settings, source), outputs)?;
+    let cluster = ray::cluster(&outputs.ray, settings, (&args.data, source))?;
     let pipeline = ray::pipeline(settings, cluster.as_ref())?;
     let training_rows = config::training_rows(source);
     let to_fit = if outputs.tune {
@@ -146,7 +146,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         return trouble.map_or_else(|| traced.map(|()| end), Err);
     }
     let pipeline = if outputs.tune {
-        let chosen = tune::chosen((&data, &rows), given, &judging.division, outputs.quiet)?;
+        let (division, quiet) = (&judging.division, outputs.quiet);
+        let chosen = tune::chosen((&data, &rows), given, division, cluster.as_ref(), quiet)?;
         ray::pipeline(&chosen, cluster.as_ref())?
     } else {
         pipeline

@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod man;
 pub mod names;
 pub mod predict;
+mod ray;
 pub mod schema;
 mod strange;
 pub mod targets;

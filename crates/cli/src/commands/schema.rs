@@ -110,7 +110,7 @@ fn kind(name: &str) -> Option<Kind> {
         "decimal" => Kind::Words(&[".", ","]),
         "one-hot" | "cyclic" | "units" => Kind::Texts,
         "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample"
-        | "ray-workers" | "ray-cpus" => Kind::Whole,
+        | "ray-workers" | "ray-cpus" | "ray-gpus" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "regularization" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,

@@ -3,6 +3,7 @@
 mod record;
 
 use super::names::{self, check_columns};
+use super::ray::{self, Cluster, RayCrew};
 use super::targets::check_folder;
 use super::{print_json, resolve};
 use crate::args::TuneArgs;
@@ -17,7 +18,7 @@ use argwhy::core::dataset::Names;
 use argwhy::io::{DataRequest, write_whole};
 use argwhy::judging::Division;
 use argwhy::settings::{Table, Value};
-use argwhy::tuning::{Space, Trial, Tuning, Watch, tune};
+use argwhy::tuning::{Crew, Space, Trial, Tuning, Watch, tune_with};
 use argwhy::{Dataset, Pipeline};
 use indicatif::ProgressBar;
 use record::{Header, Record};
@@ -78,10 +79,11 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
         budget: Some(args.budget.0),
         seed: told.options.settings.seed,
     };
+    let cluster = ray::for_search(&args.ray, &options.settings)?;
     let header = Header::new(&args.data, &rows, &space, &tuning);
     let path = args.output.join(TRIALS);
     let known = if args.resume { record::read(&path, &header)? } else { Vec::new() };
-    let mut follow = Follow::new(args.quiet, Record::new(path, &header)?);
+    let mut follow = Follow::new(args.quiet, Record::new(path, &header)?, cluster.as_ref());
     let by = tuning.division.name();
     say(
         args.quiet,
@@ -93,7 +95,11 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
             args.folds
         ),
     );
-    let tuned = tune(&data, &rows, &space, &tuning, &known, &mut follow)?;
+    let crew =
+        |cluster| RayCrew::new(cluster, (&data, &rows), (&options.given, grid.as_ref()), &tuning);
+    let mut crew = cluster.as_ref().map(crew).transpose()?;
+    let crew = crew.as_mut().map(|crew| crew as &mut dyn Crew);
+    let tuned = tune_with(&data, &rows, &space, &tuning, &known, &mut follow, crew)?;
     follow.finish()?;
     let search = Search {
         tuned,
@@ -202,11 +208,14 @@ impl<'a> Found<'a> {
 struct Follow {
     bar: Option<ProgressBar>,
     record: Record,
+    /// Says how workers do, where there are any.
+    workers: Option<Box<dyn Fn() -> String + Send>>,
 }
 
 impl Follow {
-    fn new(quiet: bool, record: Record) -> Self {
-        Self { bar: moving_line(quiet, "the first trials"), record }
+    fn new(quiet: bool, record: Record, cluster: Option<&Cluster>) -> Self {
+        let workers = cluster.map(|cluster| Box::new(cluster.words()) as Box<_>);
+        Self { bar: moving_line(quiet, "the first trials"), record, workers }
     }
 
     fn finish(self) -> Result<(), CliError> {
@@ -232,6 +241,13 @@ impl Watch for Follow {
                 number(best.error.unwrap_or(f64::NAN)),
                 chosen.join(", ")
             ));
+        }
+    }
+
+    fn on_attempt(&mut self, done: usize, of: usize) {
+        if let Some(bar) = &self.bar {
+            let workers = self.workers.as_ref().map_or_else(String::new, |words| words());
+            bar.set_message(format!("{done} of {of} settings tried; {workers}"));
         }
     }
 

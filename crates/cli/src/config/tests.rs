@@ -70,7 +70,7 @@ fn every_other_option_can_stand_in_the_config_file() {
          --one-hot=a,b --cyclic=h:24,d:year --units=a=m,b=kW --sheet=s --decimal=, --path=1,2 \
          --json --trace=t --report=r --quiet",
         "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --tune",
-        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2",
+        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2 --ray-gpus=1",
     ];
     let mut said = Table::new();
     for words in all {

@@ -6,6 +6,7 @@
 //! those beyond the free ones zero.
 
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::qp::{ActiveSet, Metric};
 use ndarray::{Array2, ArrayView2, Axis, Zip};
 use rayon::prelude::*;
@@ -167,9 +168,8 @@ impl Faces {
         match self {
             Self::Box(free) => {
                 let part = |keep: bool| {
-                    let mut part = residual.clone();
-                    part.zip_mut_with(free, |r, f| *r = if *f == keep { *r } else { 0.0 });
-                    part
+                    let of = |j: usize, i: usize| free[[j, i]] == keep;
+                    filled(residual.dim(), |j, i| if of(j, i) { residual[[j, i]] } else { 0.0 })
                 };
                 Split { inside: part(true), bound: part(false) }
             }

@@ -13,6 +13,7 @@ use super::polyhedra::Polyhedra;
 use super::prices::Prices;
 use crate::dataset::Constraints;
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::qp::{ActiveSet, Metric, residual};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -277,9 +278,7 @@ impl SampleSets {
     pub(crate) fn project_all(&self, points: &mut Array2<f64>) -> Result<(), Error> {
         match self {
             Self::Boxes(boxes) => {
-                for ((j, i), u) in points.indexed_iter_mut() {
-                    *u = boxes.clamp(j, i, *u);
-                }
+                *points = filled(points.dim(), |j, i| boxes.clamp(j, i, points[[j, i]]));
             }
             Self::Polyhedra(polyhedra) => {
                 let metric = Metric::identity(polyhedra.n);
@@ -340,14 +339,11 @@ impl SampleSets {
     ) -> Result<(Array2<f64>, Faces), Error> {
         match self {
             Self::Boxes(boxes) => {
-                let mut free = Array2::from_elem(desired.dim(), false);
-                let decided = Array2::from_shape_fn(desired.dim(), |(j, i)| {
-                    boxes.clamp(j, i, desired[[j, i]])
-                });
-                for ((j, i), free) in free.indexed_iter_mut() {
+                let decided = filled(desired.dim(), |j, i| boxes.clamp(j, i, desired[[j, i]]));
+                let free = filled(desired.dim(), |j, i| {
                     let g = desired[[j, i]];
-                    *free = boxes.lower(j, i) < g && g < boxes.upper(j, i);
-                }
+                    boxes.lower(j, i) < g && g < boxes.upper(j, i)
+                });
                 Ok((decided, Faces::Box(free)))
             }
             Self::Polyhedra(polyhedra) => {

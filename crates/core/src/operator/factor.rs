@@ -1,5 +1,6 @@
 //! A low-rank factor of K on the operator's own machine.
 
+use super::Descent;
 use crate::error::Error;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -46,4 +47,18 @@ pub trait RemoteFactor: Send + Sync {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error>;
+
+    /// Conjugate gradients for (K_FF + λI) c = b with vectors that stay there, preconditioned by
+    /// what the last [`update`](Self::update) prepared: `rhs` is decision_dim × n_samples, zero
+    /// beyond F, and λ may be another than it was prepared for. K is that of the operator which
+    /// made the factor, in working precision or exact, and what [`append_row`](Self::append_row)
+    /// brought is part of it. None where vectors are the host's.
+    fn descent(
+        &self,
+        _rhs: ArrayView2<'_, f64>,
+        _ridge: f64,
+        _exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
+        Ok(None)
+    }
 }

@@ -18,18 +18,22 @@
 //! ```
 
 mod accumulate;
+mod descent;
 mod factor;
 mod host;
 mod kind;
+mod parts;
 mod schedule;
 mod tiles;
 mod trended;
 mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
+pub use descent::{Descent, Step};
 pub use factor::RemoteFactor;
 pub use host::HostOperator;
 pub use kind::{OperatorKind, Precision};
+pub use parts::InParts;
 pub use tiles::PartialProduct;
 pub(crate) use trended::Trended;
 pub(crate) use weighted::Weighted;

@@ -6,7 +6,7 @@
 //! sixteen bits or iterated in f32 as if it were alone; rows and blocks are longer by d numbers a
 //! value, in f64, which is what a fit with a trend takes longer.
 
-use super::{KernelOperator, RemoteFactor};
+use super::{Descent, KernelOperator, RemoteFactor};
 use crate::error::Error;
 use crate::kernel::trend::Trend;
 use crate::linalg::sums::UNIT;
@@ -334,6 +334,15 @@ impl RemoteFactor for TrendedFactor {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         self.inner.apply(dimensions, v, out)
+    }
+
+    fn descent(
+        &self,
+        rhs: ArrayView2<'_, f64>,
+        ridge: f64,
+        exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
+        self.inner.descent(rhs, ridge, exact)
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) use woodbury::Woodbury;
 use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::linalg::shifted::Growth;
+use crate::operator::Descent;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 /// How λ grows where rounding hides it in a low-rank factor's Gram matrix: until it no longer does.
@@ -70,6 +71,15 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
         (**self).solve(ridge, v)
     }
 
+    fn descent(
+        &self,
+        rhs: ArrayView2<'_, f64>,
+        ridge: f64,
+        exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
+        (**self).descent(rhs, ridge, exact)
+    }
+
     fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
         (**self).model_product(v)
     }
@@ -101,6 +111,17 @@ pub(crate) trait Preconditioner {
     /// without a product.
     fn solve(&self, _ridge: f64, _v: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
         None
+    }
+
+    /// Conjugate gradients on the machine that has the operator and this, with products in working
+    /// precision or exact ones; none where their vectors are the host's.
+    fn descent(
+        &self,
+        _rhs: ArrayView2<'_, f64>,
+        _ridge: f64,
+        _exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
+        Ok(None)
     }
 
     /// v·K̃ over all samples for the K̃ ≈ K whose RᵀK̃R + λI it inverts, where that takes no

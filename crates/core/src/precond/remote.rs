@@ -3,7 +3,7 @@
 use super::{LowRank, Preconditioner};
 use crate::decision_set::Faces;
 use crate::error::Error;
-use crate::operator::RemoteFactor;
+use crate::operator::{Descent, RemoteFactor};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 /// (λI + B_FᵀB_F)⁻¹, as [`Woodbury`](super::Woodbury) has it here.
@@ -36,5 +36,14 @@ impl Preconditioner for Remote {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         self.factor.apply(dimensions, v, out)
+    }
+
+    fn descent(
+        &self,
+        rhs: ArrayView2<'_, f64>,
+        ridge: f64,
+        exact: bool,
+    ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
+        self.factor.descent(rhs, ridge, exact)
     }
 }

@@ -6,6 +6,7 @@
 
 use super::{Certificate, Problem, slice};
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::linalg::sums::sum_over;
 use ndarray::{Array2, ArrayView2};
 
@@ -59,13 +60,11 @@ impl Problem {
         responses: ArrayView2<'_, f64>,
         decided: ArrayView2<'_, f64>,
     ) -> Vec<f64> {
-        (0..self.n_samples())
-            .map(|i| {
-                (0..self.decision_dim())
-                    .map(|j| (responses[[j, i]] - decided[[j, i]]).powi(2))
-                    .sum()
-            })
-            .collect()
+        let of_sample = |i: usize| {
+            let differences = (0..self.decision_dim()).map(|j| responses[[j, i]] - decided[[j, i]]);
+            differences.map(|d| d.powi(2)).sum()
+        };
+        filled((1, self.n_samples()), |_, i| of_sample(i)).into_raw_vec_and_offset().0
     }
 
     /// x − y, without what the last bits of two small quadratic programs differ by: on polyhedra x

@@ -3,6 +3,7 @@
 use super::{Certified, Decided, Problem};
 use crate::decision_set::{Faces, Prices};
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::operator::KernelOperator;
 use ndarray::{Array2, ArrayView2};
 
@@ -29,7 +30,7 @@ impl Problem {
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Array2<f64>, Error> {
         let ridge = self.ridge();
-        let mut points = Array2::from_shape_fn(coefficients.dim(), |(j, i)| {
+        let mut points = filled(coefficients.dim(), |j, i| {
             let decision = self.decisions[[j, i]];
             let step = ridge * coefficients[[j, i]];
             if self.is_negligible(j, i, step) { decision } else { decision - step }

@@ -2,8 +2,7 @@
 //! F of each dimension; `small` has the matrix in the middle.
 #![allow(unsafe_code)]
 
-use super::small::sweep;
-use super::{CHUNK, Factor, TILE, VECTORS, gathering};
+use super::{CHUNK, Factor, TILE, gathering};
 use crate::device::{Device, int};
 use crate::error::Error;
 use crate::fused::one_thread_each;
@@ -15,6 +14,9 @@ pub(super) const GATHERED: usize = 16_384;
 /// Blocks of threads that keep a large GPU busy, and strips of a sum at most.
 const ENOUGH_BLOCKS: usize = 1024;
 const MOST_STRIPS: usize = 16;
+/// Vectors that pass through B together: few have a program of their own.
+const VECTORS: usize = 8;
+const FEW_VECTORS: usize = 4;
 /// Samples that one block of threads sums over in Bv.
 const PROJECTED: usize = 8192;
 
@@ -48,7 +50,10 @@ impl Factor {
         free: ArrayView2<'_, bool>,
         ridge: f64,
     ) -> Result<(), Error> {
-        self.growing = None;
+        // The panels go before this comes.
+        if let Some(rows) = self.growing.take().map(|growing| growing.beside) {
+            self.beside = self.lay_beside(&rows)?;
+        }
         let mut inverse = match self.inverse.take() {
             Some(inverse) => inverse,
             None => self.first_inverse(ridge)?,
@@ -185,27 +190,26 @@ impl Factor {
     /// The inverses of all Gram matrices that changed. Where rounding has made one indefinite or
     /// its inverse useless, a larger shift still gives a valid, if weaker, preconditioner.
     fn invert(&self, inverse: &mut Inverse) -> Result<(), Error> {
-        let (device, side) = (self.device(), inverse.side);
-        for j in 0..inverse.dimensions.len() {
-            let dimension = &inverse.dimensions[j];
-            if dimension.same_as != j || dimension.shift.is_some() {
-                continue;
+        let device = self.device();
+        let is_old = |(j, dimension): (usize, &Dimension)| {
+            (dimension.same_as == j && dimension.shift.is_none()).then_some(j)
+        };
+        let mut left: Vec<usize> =
+            inverse.dimensions.iter().enumerate().filter_map(is_old).collect();
+        let mut shift = inverse.ridge;
+        while !left.is_empty() {
+            if !shift.is_finite() {
+                return Err(Error::Overflow);
             }
-            let mut shift = inverse.ridge;
-            loop {
-                let gram = inverse.dimensions[j].gram.as_ref().expect("an owner has a matrix");
-                let matrix =
-                    &mut inverse.matrices.slice_mut(j * side * side..(j + 1) * side * side);
-                let is_definite = sweep(device, gram, matrix, (side, self.rank), shift)?;
-                inverse.dimensions[j].shift = Some(shift);
-                if is_definite && inverse.is_sound(device, j, self.rank)? {
-                    break;
-                }
-                shift *= 10.0;
-                if !shift.is_finite() {
-                    return Err(Error::Overflow);
+            let definite = inverse.sweep(device, &left, self.rank, shift)?;
+            let mut unsound = Vec::new();
+            for (j, is_definite) in left.into_iter().zip(definite) {
+                if !is_definite || !inverse.is_sound(device, j, self.rank)? {
+                    unsound.push(j);
                 }
             }
+            left = unsound;
+            shift *= 10.0;
         }
         Ok(())
     }
@@ -216,19 +220,27 @@ impl Factor {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
-        let inverse = self.inverse.as_ref().expect("a preconditioner follows faces first");
-        let device = self.device();
-        let (n_vectors, n) = v.dim();
         let v = v.as_standard_layout();
-        let v = device.upload("vectors", v.as_slice().expect("in standard layout"))?;
-        let mut found = device.zeros::<f64>("vectors", n_vectors * n)?;
+        let v = self.device().upload("vectors", v.as_slice().expect("in standard layout"))?;
+        self.device().download_rows(&self.preconditioned(dimensions, &v)?, out)
+    }
+
+    /// The same for vectors that are there, one after the other.
+    pub(super) fn preconditioned(
+        &self,
+        dimensions: &[usize],
+        v: &CudaSlice<f64>,
+    ) -> Result<CudaSlice<f64>, Error> {
+        let inverse = self.inverse.as_ref().expect("a preconditioner follows faces first");
+        let (n_vectors, n) = (dimensions.len(), self.n_samples);
+        let mut found = self.device().zeros::<f64>("vectors", n_vectors * n)?;
         for first in (0..n_vectors).step_by(VECTORS) {
             let last = (first + VECTORS).min(n_vectors);
             let part = first * n..last * n;
             let (v, mut found) = (v.slice(part.clone()), found.slice_mut(part));
             self.apply_pass(inverse, &dimensions[first..last], &v, &mut found)?;
         }
-        device.download_rows(&found, out)
+        Ok(found)
     }
 
     fn apply_pass(
@@ -241,37 +253,44 @@ impl Factor {
         let (device, side) = (self.device(), inverse.side);
         let strips = self.n_samples.div_ceil(PROJECTED);
         let what = "projections";
-        let len = VECTORS * side.max(1);
+        // Kernels' names, vectors that they are made for and rows of a block.
+        let few = dimensions.len() <= FEW_VECTORS;
+        let (project, expand, width, rows) = if few {
+            ("project_4", "expand_4", FEW_VECTORS, 8)
+        } else {
+            ("project_8", "expand_8", VECTORS, 4)
+        };
+        let len = width * side.max(1);
         let mut partials = device.zeros::<f64>(what, strips * len)?;
         let mut projected = device.zeros::<f64>(what, len)?;
         let mut weights = device.zeros::<f64>(what, len)?;
         let systems = dimensions.iter().map(|&j| int(j)).collect::<Vec<_>>();
         let systems = device.upload(what, &systems)?;
         let sizes = [self.pitch, self.n_samples, PROJECTED].map(|size| size as u64);
-        let ints = [dimensions.len(), side, strips].map(int);
-        let [vectors, side_int, n_strips] = &ints;
+        let ints = [dimensions.len(), side, strips, len].map(int);
+        let [vectors, side_int, n_strips, count] = &ints;
         let grid = |x: usize, y: usize| LaunchConfig {
             grid_dim: (x as u32, y as u32, 1),
             block_dim: (256, 1, 1),
             shared_mem_bytes: 0,
         };
         if side > 0 {
-            let function = device.function("factor", "project", 0)?;
+            let function = device.function("factor", project, 0)?;
             let mut launch = device.stream().launch_builder(&function);
             launch.arg(&self.rows).arg(&sizes[0]).arg(v).arg(&sizes[1]).arg(vectors);
             launch.arg(&sizes[2]).arg(side_int).arg(&mut partials);
             // SAFETY: the arguments are those of the kernel; B has `side` rows, a multiple of 8.
-            unsafe { launch.launch(grid(side / 8, strips)) }.map_err(preconditioning)?;
+            unsafe { launch.launch(grid(side / rows, strips)) }.map_err(preconditioning)?;
 
             let function = device.function("factor", "sum_projections", 0)?;
             let mut launch = device.stream().launch_builder(&function);
-            launch.arg(&partials).arg(&mut projected).arg(side_int).arg(n_strips);
-            // SAFETY: as above; it writes VECTORS × side numbers.
+            launch.arg(&partials).arg(&mut projected).arg(count).arg(n_strips);
+            // SAFETY: as above; it writes `side` numbers a vector.
             unsafe { launch.launch(one_thread_each(len)) }.map_err(preconditioning)?;
 
             weights = inverse.solve(device, dimensions, &projected)?;
         }
-        let function = device.function("factor", "expand", 0)?;
+        let function = device.function("factor", expand, 0)?;
         let mut launch = device.stream().launch_builder(&function);
         launch.arg(&self.rows).arg(&sizes[0]).arg(v).arg(&weights).arg(&inverse.free);
         launch.arg(&systems).arg(&inverse.ridge).arg(out).arg(&sizes[1]).arg(vectors).arg(side_int);

@@ -120,50 +120,76 @@ fn a_warp_each(side: usize, n_vectors: usize) -> LaunchConfig {
     }
 }
 
-/// matrix = −(gram + shift I)⁻¹; false where that is not positive definite.
-pub(super) fn sweep(
-    device: &Device,
-    gram: &CudaSlice<f64>,
-    matrix: &mut CudaViewMut<'_, f64>,
-    (side, rank): (usize, usize),
-    shift: f64,
-) -> Result<bool, Error> {
-    let (side_int, rank) = (int(side), int(rank));
-    let function = device.function("factor", "shifted", 0)?;
-    let mut launch = device.stream().launch_builder(&function);
-    launch.arg(gram).arg(&mut *matrix).arg(&side_int).arg(&rank).arg(&shift);
-    // SAFETY: the arguments are those of the kernel; both have side × side numbers.
-    unsafe { launch.launch(one_thread_each(side * side)) }.map_err(preconditioning)?;
-    let what = "a sweep";
-    let mut pivot = device.zeros::<f64>(what, TILE * TILE)?;
-    let mut old = device.zeros::<f64>(what, side * TILE)?;
-    let mut swept = device.zeros::<f64>(what, side * TILE)?;
-    let mut flag = device.zeros::<i32>(what, 1)?;
-    let n_tiles = (side / TILE) as u32;
-    let grid = |x, y, threads| LaunchConfig {
-        grid_dim: (x, y, 1),
-        block_dim: (threads, 1, 1),
-        shared_mem_bytes: 0,
-    };
-    for k in 0..int(side / TILE) {
-        let old_matrix = matrix.as_view();
-        let function = device.function("factor", "sweep_pivot", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(&old_matrix).arg(&side_int).arg(&k).arg(&mut pivot).arg(&mut flag);
-        // SAFETY: the arguments are those of the kernel; k is a block of the matrix.
-        unsafe { launch.launch(grid(1, 1, 256)) }.map_err(preconditioning)?;
+impl Inverse {
+    /// X = −(gram + shift I)⁻¹ for each of the owners listed, side by side; false for those where
+    /// that is not positive definite.
+    pub(super) fn sweep(
+        &mut self,
+        device: &Device,
+        owners: &[usize],
+        rank: usize,
+        shift: f64,
+    ) -> Result<Vec<bool>, Error> {
+        owners.iter().try_for_each(|&owner| self.shift(device, owner, rank, shift))?;
+        let (side, count) = (self.side, owners.len());
+        let what = "a sweep";
+        let numbers: Vec<i32> = owners.iter().map(|&owner| int(owner)).collect();
+        let numbers = device.upload(what, &numbers)?;
+        let mut pivots = device.zeros::<f64>(what, count * TILE * TILE)?;
+        let mut old = device.zeros::<f64>(what, count * side * TILE)?;
+        let mut swept = device.zeros::<f64>(what, count * side * TILE)?;
+        let mut failed = device.zeros::<i32>(what, count)?;
+        let (side_int, n_tiles, matrices) = (int(side), side / TILE, &mut self.matrices);
+        let grid = |grid: [usize; 3], threads| LaunchConfig {
+            grid_dim: (grid[0] as u32, grid[1] as u32, grid[2] as u32),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        for k in 0..int(n_tiles) {
+            let function = device.function("factor", "sweep_pivot", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(&*matrices).arg(&numbers).arg(&side_int).arg(&k);
+            launch.arg(&mut pivots).arg(&mut failed);
+            // SAFETY: the arguments are those of the kernel; owners are dimensions, each with a
+            // matrix of side × side, of which k is a block.
+            unsafe { launch.launch(grid([count, 1, 1], 256)) }.map_err(preconditioning)?;
 
-        let function = device.function("factor", "sweep_panel", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(&old_matrix).arg(&side_int).arg(&k).arg(&pivot).arg(&mut old).arg(&mut swept);
-        // SAFETY: as above; the panels have `side` rows of a block's columns.
-        unsafe { launch.launch(grid(n_tiles, 1, 128)) }.map_err(preconditioning)?;
+            let function = device.function("factor", "sweep_panel", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(&*matrices).arg(&numbers).arg(&side_int).arg(&k);
+            launch.arg(&pivots).arg(&mut old).arg(&mut swept);
+            // SAFETY: as above; the panels have `side` rows of a block's columns for each.
+            unsafe { launch.launch(grid([n_tiles, count, 1], 128)) }.map_err(preconditioning)?;
 
-        let function = device.function("factor", "sweep_rest", 0)?;
-        let mut launch = device.stream().launch_builder(&function);
-        launch.arg(&mut *matrix).arg(&side_int).arg(&k).arg(&pivot).arg(&old).arg(&swept);
-        // SAFETY: as above.
-        unsafe { launch.launch(grid(n_tiles, n_tiles, 128)) }.map_err(preconditioning)?;
+            let function = device.function("factor", "sweep_rest", 0)?;
+            let mut launch = device.stream().launch_builder(&function);
+            launch.arg(&mut *matrices).arg(&numbers).arg(&side_int).arg(&k);
+            launch.arg(&pivots).arg(&old).arg(&swept);
+            let all = grid([n_tiles, n_tiles, count], 128);
+            // SAFETY: as above.
+            unsafe { launch.launch(all) }.map_err(preconditioning)?;
+        }
+        Ok(device.download(&failed)?.iter().map(|failed| *failed == 0).collect())
     }
-    Ok(device.download(&flag)?[0] == 0)
+
+    /// X = gram + shift I, to be swept.
+    fn shift(
+        &mut self,
+        device: &Device,
+        owner: usize,
+        rank: usize,
+        shift: f64,
+    ) -> Result<(), Error> {
+        let (side, square) = (int(self.side), self.side * self.side);
+        let gram = self.dimensions[owner].gram.as_ref().expect("an owner has a matrix");
+        let mut matrix = self.matrices.slice_mut(owner * square..(owner + 1) * square);
+        let rank = int(rank);
+        let function = device.function("factor", "shifted", 0)?;
+        let mut launch = device.stream().launch_builder(&function);
+        launch.arg(gram).arg(&mut matrix).arg(&side).arg(&rank).arg(&shift);
+        // SAFETY: the arguments are those of the kernel; both have side × side numbers.
+        unsafe { launch.launch(one_thread_each(square)) }.map_err(preconditioning)?;
+        self.dimensions[owner].shift = Some(shift);
+        Ok(())
+    }
 }

@@ -4,8 +4,8 @@
 use super::{Held, Products, check_features};
 use crate::device::Device;
 use crate::error::Error;
-use crate::exact::{self, Centred, Entry, Exact, NARROW, PAIRS_FROM};
-use crate::fused::{self, Packed};
+use crate::exact::{Centred, Entry, Exact, NARROW, PAIRS_FROM};
+use crate::fused::Packed;
 use crate::panels::{PANEL_UNIT, SLOTS};
 use crate::products::Columns;
 use crate::recipe::Recipe;
@@ -71,8 +71,8 @@ impl Products {
         Err(Error::Kernel { kernel })
     }
 
-    /// The largest panels with which `n_samples` take at most `memory` bytes on the GPU; none where
-    /// they do not, or cannot be streamed.
+    /// The largest panels with which `n_samples` take at most `memory` bytes on the GPU, buffers of
+    /// products not counted; none where they do not, or cannot be streamed.
     pub(crate) fn panel_rows(
         recipe: &Recipe,
         n_samples: usize,
@@ -85,7 +85,7 @@ impl Products {
             .find(|rows| Self::streamed_bytes(recipe, (n_samples, n_features), *rows) <= memory)
     }
 
-    /// As [`bytes`](Self::bytes), in panels.
+    /// As [`held_bytes`](Self::held_bytes), in panels.
     pub(crate) fn streamed_bytes(
         recipe: &Recipe,
         (n_samples, n_features): (usize, usize),
@@ -95,9 +95,8 @@ impl Products {
         let padded = (panel_rows * n_features.next_multiple_of(16)) as u64;
         // The panels in their slots and while they are made, one as it is, with row numbers.
         let panels = (SLOTS as u64 + 1) * (8 + 4 * terms) * padded + 8 * padded;
-        let partials = exact::PAIR_BYTES as u64 + 64 * n;
         let norms = (8 + 8 * terms) * n;
-        panels + 16 * panel_rows as u64 + norms + 24 * n + partials + fused::SCRATCH_BYTES
+        panels + 16 * panel_rows as u64 + norms + 24 * n
     }
 
     /// Bytes of the host that features in panels take: as they are, and pinned.

@@ -1,5 +1,6 @@
 //! `argwhy fit --tune`: settings chosen before the fit.
 
+use crate::commands::ray::{Cluster, RayCrew};
 use crate::error::CliError;
 use crate::findings::tuning::Search;
 use crate::interrupt;
@@ -7,7 +8,9 @@ use crate::progress::{moving_line, say};
 use crate::report::number;
 use argwhy::judging::Division;
 use argwhy::settings::{Table, Value};
-use argwhy::tuning::{BUDGET, Judge, N_PARTS, Space, Trial, Tuning, Watch, scales_asked_for, tune};
+use argwhy::tuning::{
+    BUDGET, Crew, Judge, N_PARTS, Space, Trial, Tuning, Watch, scales_asked_for, tune_with,
+};
 use argwhy::{Dataset, FitSettings};
 use indicatif::ProgressBar;
 use std::ops::Range;
@@ -17,8 +20,10 @@ pub fn chosen(
     (data, rows): (&Dataset, &[Range<usize>]),
     given: &Table,
     division: &Division,
+    cluster: Option<&Cluster>,
     quiet: bool,
 ) -> Result<FitSettings, CliError> {
+    let said = given;
     let n_rows = rows.iter().map(ExactSizeIterator::len).sum();
     let space = Space::usual(given, (n_rows, data.signals().ncols()))?;
     let mut given = given.clone();
@@ -35,7 +40,10 @@ pub fn chosen(
         seed: base.seed,
     };
     let mut follow = Follow(moving_line(quiet, "choosing settings"));
-    let tuned = tune(data, &rows, &space, &tuning, &[], &mut follow);
+    let crew = |cluster| RayCrew::new(cluster, (data, &rows), (said, None), &tuning);
+    let mut crew = cluster.map(crew).transpose()?;
+    let crew = crew.as_mut().map(|crew| crew as &mut dyn Crew);
+    let tuned = tune_with(data, &rows, &space, &tuning, &[], &mut follow, crew);
     drop(follow);
     let by = division.name();
     let search = Search { tuned: tuned?, judge: tuning.judge, source: String::new(), by, base };
@@ -66,6 +74,12 @@ impl Watch for Follow {
         if let (Some(bar), Some(best)) = (&self.0, best) {
             let (round, error) = (trial.round + 1, number(best.error.unwrap_or(f64::NAN)));
             bar.set_message(format!("round {round}, {left} settings left; best error {error}"));
+        }
+    }
+
+    fn on_attempt(&mut self, done: usize, of: usize) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(format!("{done} of {of} settings tried by the workers"));
         }
     }
 

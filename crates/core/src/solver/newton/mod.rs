@@ -29,6 +29,7 @@ use super::observer::{Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
 use super::state::State;
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::operator::KernelOperator;
 use crate::problem::{Certificate, Certified, Decided, Problem, Values};
 use ndarray::{Array2, ArrayView2};
@@ -373,8 +374,12 @@ impl Newton<'_> {
     fn offset(&self, point: &Point, responses: &Array2<f64>) -> Option<Array2<f64>> {
         let largest = |a: &Array2<f64>| a.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         let scale = largest(&point.coefficients);
-        let mut offset = &point.coefficients - &self.problem.coefficients(responses.view());
-        offset.mapv_inplace(|e| if e.abs() <= 1e-12 * scale { 0.0 } else { e });
+        let (decisions, ridge) = (self.problem.decisions(), self.problem.ridge());
+        let offset = filled(responses.dim(), |j, i| {
+            let own = (decisions[[j, i]] - responses[[j, i]]) / ridge;
+            let e = point.coefficients[[j, i]] - own;
+            if e.abs() <= 1e-12 * scale { 0.0 } else { e }
+        });
         offset.iter().any(|e| *e != 0.0).then_some(offset)
     }
 

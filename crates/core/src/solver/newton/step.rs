@@ -8,6 +8,7 @@
 use super::{Newton, Point};
 use crate::decision_set::{Boxes, Faces, Polyhedra, SampleSets};
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::problem::slice;
 use crate::solver::clock::Clock;
 use crate::solver::conjugate_gradient::{Solution, System};
@@ -57,8 +58,10 @@ impl Newton<'_> {
         offset: Option<&Array2<f64>>,
     ) -> Result<(Start, Option<Array2<f64>>), Error> {
         let (problem, ridge) = (self.problem, factor * self.problem.ridge());
-        let residual =
-            &problem.decisions() - &point.decided.decisions - &(&point.coefficients * ridge);
+        let (decisions, decided) = (problem.decisions(), &point.decided.decisions);
+        let residual = filled(decided.dim(), |j, i| {
+            decisions[[j, i]] - decided[[j, i]] - point.coefficients[[j, i]] * ridge
+        });
         let split = point.decided.faces.split(problem.metric(), &residual);
         // What no free direction reaches needs no solve: (λI + DK)d = r reads λd = r there.
         let direction = split.bound / ridge;
