@@ -161,7 +161,9 @@ def test_all_workers_of_a_node_lost_at_once_change_no_bit(address):
     X, y = rows(2000)
     here = KernelInverseOptimizer(**ITERATED).fit(X, y)
     with Cluster(workers=2, cpus=1) as cluster:
-        KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y)
+        # One of them may do it all before the other has started.
+        while len(cluster.pids()) < 2:
+            KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y)
         done = []
 
         def kill_all(iteration):

@@ -15,6 +15,11 @@ pub fn available_memory_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
+/// Memory of this machine, in bytes; none where the system does not tell.
+pub fn total_memory_bytes() -> Option<u64> {
+    kibibytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
 /// Memory this process could reach at most, in bytes: what it has, what is free and what can be
 /// swapped out; none where the system does not tell.
 pub fn reachable_memory_bytes() -> Option<u64> {

@@ -8,7 +8,7 @@ pub use following::{Progress, Silent};
 use crate::checkpoint::{Checkpoints, Start, fingerprint};
 use crate::device;
 use crate::error::Error;
-use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool};
+use crate::machine::{peak_memory_bytes, reachable_memory_bytes, thread_pool, total_memory_bytes};
 use crate::notes;
 use crate::plan::{Plan, Sizes};
 use crate::settings::{
@@ -428,10 +428,11 @@ fn check_machine(plan: &Plan) -> Result<(), Error> {
 }
 
 /// What the limit and the machine leave beside what is planned, for factors of systems that turn
-/// out to be hard. With another machine's products, which are quick, they are not worth it.
+/// out to be hard. Not what is free just now: the same fit has the same bits on a busy machine.
+/// With another machine's products, which are quick, they are not worth it.
 fn spare_bytes(plan: &Plan) -> u64 {
     let on_host = plan.kernel().is_some_and(|plan| plan.device.is_none());
-    let most = reachable_memory_bytes().map_or(plan.limit_bytes, |has| has.min(plan.limit_bytes));
+    let most = total_memory_bytes().map_or(plan.limit_bytes, |has| has.min(plan.limit_bytes));
     if on_host { most.saturating_sub(plan.memory_bytes) } else { 0 }
 }
 

@@ -14,7 +14,7 @@
 //! exact too.
 
 mod assembled;
-mod descent;
+mod ladder;
 mod nearby;
 mod progress;
 mod settings;
@@ -97,7 +97,7 @@ pub(crate) fn solve_with<'a>(
 ) -> Result<Outcome, Error> {
     let mut spent = Effort::default();
     if answer == Answer::Coefficients && start.0.iter().all(|a| *a == 0.0) {
-        (start, spent) = descent::descend(problem, &mut parts, settings, start, clock)?;
+        (start, spent) = ladder::come_down(problem, &mut parts, settings, start, clock)?;
     }
     let (coefficients, desired) = start;
     let point = Point::new(problem, coefficients, desired)?;

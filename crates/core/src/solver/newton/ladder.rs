@@ -25,7 +25,7 @@ type Start = (Array2<f64>, Array2<f64>);
 
 /// Where to start from in place of nothing, and what it took to get there. Interrupted, as far as
 /// it came.
-pub(super) fn descend(
+pub(super) fn come_down(
     problem: &Problem,
     parts: &mut Assembled<'_>,
     settings: &NewtonSettings,
