@@ -98,7 +98,10 @@ class Bridge:
             received = receive(self._source)
             return received is None or bool(received[0]["stop"])
 
-        self._cluster.attempts(self._data, texts, stopped, lambda *found: done.append(found))
+        def take(attempt: int, answer: str) -> None:
+            done.append((attempt, answer))
+
+        self._cluster.attempts(self._data, texts, stopped, take)
         return words(waiting=False)
 
     def _start(self, message: dict[str, Any]) -> dict[str, Any]:
