@@ -110,6 +110,28 @@ pub trait Backend: Debug + Send + Sync {
         None
     }
 
+    /// Bytes of this process beside a factor that it keeps itself, of so many rows by pivots and so
+    /// many of a trend, for n_samples × n_features.
+    fn factor_bytes(
+        &self,
+        _kernel: &Kernel,
+        _shape: (usize, usize),
+        _rows: (usize, usize),
+        _decision_dim: usize,
+    ) -> u64 {
+        0
+    }
+
+    /// Multiply-adds a second of a factor that it keeps itself, about: those of a GPU.
+    fn factor_rate(&self) -> f64 {
+        2e12
+    }
+
+    /// Whether the matrices of some of the samples are its own too, and not the host's.
+    fn keeps_blocks(&self) -> bool {
+        true
+    }
+
     /// What computes the desired decisions of batches; none where the host's own way is best.
     fn batch_predictor(&self, _model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {
         Ok(None)
@@ -216,6 +238,28 @@ impl Backend for WithTrends<'_> {
         // twice the digits.
         let rank = self.0.factor_rank(&rest, n_samples, n_features, decision_dim)?;
         rank.checked_sub(3 * trend.n_rows(n_features)).filter(|rank| *rank > 0)
+    }
+
+    fn factor_bytes(
+        &self,
+        kernel: &Kernel,
+        shape: (usize, usize),
+        rows: (usize, usize),
+        decision_dim: usize,
+    ) -> u64 {
+        let Some((rest, trend)) = kernel.split_trend() else {
+            return self.0.factor_bytes(kernel, shape, rows, decision_dim);
+        };
+        let rows = (rows.0, rows.1 + trend.n_rows(shape.1));
+        self.0.factor_bytes(&rest, shape, rows, decision_dim)
+    }
+
+    fn factor_rate(&self) -> f64 {
+        self.0.factor_rate()
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        self.0.keeps_blocks()
     }
 
     fn batch_predictor(&self, model: &Model) -> Result<Option<Box<dyn BatchPredictor>>, Error> {

@@ -2,7 +2,7 @@
 
 use crate::known::{self, Given, array2};
 use argwhy_core::decision_set::SampleSets;
-use argwhy_core::leave_one_out::{FEW, leave_one_out};
+use argwhy_core::leave_one_out::{FEW, Room, leave_one_out};
 use argwhy_core::metrics::evaluate;
 use argwhy_core::operator::{OperatorKind, Precision};
 use argwhy_core::qp::Metric;
@@ -33,13 +33,20 @@ fn without(given: &Given, i: usize) -> Array2<f64> {
     desired
 }
 
+const PLENTY: Room = Room { whole: u64::MAX, beside: u64::MAX };
+
+/// What leaving out each sample decides, where there is room for it.
+fn decided_within(given: &Given, alpha: &Array2<f64>, room: Room) -> Option<Array2<f64>> {
+    let features = array2(&given.features);
+    leave_one_out(&given.problem(), &given.kernel, features.view(), alpha.view(), room).unwrap()
+}
+
 /// Of all samples, or every so manieth: root of the mean squared difference between what the two
 /// ways decide, and between the second and the expert.
 fn compared(given: &Given, every: usize) -> (f64, f64) {
-    let (features, decisions) = (array2(&given.features), array2(&given.decisions));
+    let decisions = array2(&given.decisions);
     let alpha = coefficients(given);
-    let found = leave_one_out(&given.problem(), &given.kernel, features.view(), alpha.view());
-    let found = found.unwrap().unwrap().reversed_axes();
+    let found = decided_within(given, &alpha, PLENTY).unwrap().reversed_axes();
     let metric = Metric::new(given.theta().view()).unwrap();
     let (mut off, mut error) = (0.0, 0.0);
     let samples: Vec<usize> = (0..given.decisions.len()).step_by(every).collect();
@@ -113,4 +120,19 @@ fn samples_that_change_their_face_are_few_among_many() {
         let (off, error) = compared(&given, 17);
         assert!(off <= allowed * error, "{what}: off by {off:e} of {error:e}");
     }
+}
+
+/// One fit at a time has the bits of many beside each other, and nothing begins without room.
+#[test]
+fn room_decides_whether_and_how_many_at_once_but_no_bit() {
+    let given = made(60, 2, r#""lower": [0.0, 0.0], "upper": [1.0, 1.2]"#);
+    assert!(given.decisions.len() <= FEW);
+    let alpha = coefficients(&given);
+    let found = decided_within(&given, &alpha, PLENTY).unwrap();
+    for beside in [0, 1 << 20] {
+        let room = Room { beside, ..PLENTY };
+        assert_eq!(decided_within(&given, &alpha, room).unwrap(), found);
+    }
+    let room = Room { whole: 60 * 60 * 8, ..PLENTY };
+    assert!(decided_within(&given, &alpha, room).is_none());
 }

@@ -5,6 +5,7 @@
 
 mod known;
 
+mod dependencies;
 mod elsewhere;
 mod kernels;
 mod known_optimum;

@@ -2,6 +2,7 @@
 
 use argwhy_core::decision_set::{DecisionSet, SampleSets};
 use argwhy_core::operator::{HostOperator, OperatorKind, Precision};
+use argwhy_core::precond::{KeptFactor, Triangle};
 use argwhy_core::problem::Problem;
 use argwhy_core::solver::{
     Ignore, Iteration, NewtonSettings, Observer, Outcome, SsoSettings, State, Status, path, sso,
@@ -10,6 +11,7 @@ use argwhy_core::solver::{
 use argwhy_core::{Constraints, Error, Kernel};
 use ndarray::{Array2, s};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 const N: usize = 80;
 
@@ -191,4 +193,83 @@ fn a_few_more_rows_take_a_third_of_a_fresh_fits_products() {
     assert!(a.dual <= b.primal && b.dual <= a.primal, "{a:?} {b:?}");
     let (few, many) = (more.kernel_products, fresh.kernel_products);
     assert!(3 * few <= many, "{few} products, from nothing {many}");
+}
+
+/// Solves the first `n` of those, keeping what is left.
+fn kept(n: usize, start: path::Beginning<'_>) -> Outcome {
+    let settings = NewtonSettings { max_rank: Some(150), ..NewtonSettings::default() };
+    let (problem, operator) = many(n);
+    let (k, mut found) = ([problem.regularization()], None);
+    let each = |_: &Problem, outcome| {
+        found = Some(outcome);
+        Ok::<(), Error>(())
+    };
+    let start = path::Beginning { keep: true, ..start };
+    path::solve(problem, &operator, &k, &settings, 0, start, &mut Ignore, each).unwrap();
+    found.unwrap()
+}
+
+/// As `kept`, from the coefficients of `before` with zeros behind them, and what it left.
+fn grown(n: usize, before: &Outcome, factor: Option<Arc<KeptFactor>>) -> Outcome {
+    let old = &before.certified.coefficients;
+    let mut coefficients = Array2::zeros((2, n));
+    coefficients.slice_mut(s![.., ..old.ncols()]).assign(old);
+    let state = State { coefficients, theta: None };
+    let factor = factor.map(Arc::unwrap_or_clone);
+    kept(n, path::Beginning { state: Some(&state), factor, keep: true })
+}
+
+#[test]
+fn what_a_fit_leaves_leads_to_the_same_optimum_and_follows_the_rows() {
+    let before = kept(800, path::Beginning::default());
+    let factor = before.factor.clone().unwrap();
+    factor.validate(800, 2).unwrap();
+    assert!(factor.n_samples() == 800 && factor.rank() > 30, "{}", factor.rank());
+    let mut last = before;
+    // Again and again: what is left follows.
+    for n in [840, 880, 900] {
+        let own = grown(n, &last, None);
+        let more = grown(n, &last, last.factor.clone());
+        assert_eq!((own.status, more.status), (Status::Solved, Status::Solved));
+        let (a, b) = (more.certified.certificate, own.certified.certificate);
+        assert!(a.dual <= b.primal && b.dual <= a.primal, "{a:?} {b:?}");
+        let (few, fresh) = (more.kernel_products, kept(n, path::Beginning::default()));
+        assert!(few <= fresh.kernel_products, "{n}: {few} products");
+        let left = more.factor.clone().unwrap();
+        left.validate(n, 2).unwrap();
+        assert_eq!(left.pivots, factor.pivots, "the factor was made anew");
+        assert!(left.trace_left >= factor.trace_left);
+        last = more;
+    }
+}
+
+#[test]
+fn a_factor_that_is_not_one_is_refused() {
+    let good = kept(800, path::Beginning::default()).factor.unwrap();
+    let refused = |change: &dyn Fn(&mut KeptFactor)| {
+        let mut factor = KeptFactor::clone(&good);
+        change(&mut factor);
+        factor.validate(800, 2).unwrap_err().to_string()
+    };
+    assert!(refused(&|f| f.pivots[0] = 800).contains("pivots"));
+    assert!(refused(&|f| f.pivots[0] = f.pivots[1]).contains("twice"));
+    assert!(refused(&|f| f.owners = vec![0]).contains("dimensions"));
+    assert!(refused(&|f| f.owners = vec![0, 7]).contains("without a matrix"));
+    assert!(refused(&|f| f.grams[0].free.truncate(799)).contains("size"));
+    assert!(refused(&|f| f.grams[0].triangle = Triangle::Single(vec![0.0])).contains("size"));
+    assert!(refused(&|f| f.trace_left = f64::NAN).contains("trace"));
+    let none = vec![f64::INFINITY; Triangle::len_of(good.rank())];
+    assert!(refused(&|f| f.grams[0].triangle = Triangle::Double(none.clone())).contains("numbers"));
+}
+
+#[test]
+fn a_start_that_is_worse_than_nothing_is_none() {
+    let fresh = kept(800, path::Beginning::default());
+    // Such as coefficients of rows whose counterweights were dropped: 275 products in place of 39.
+    let coefficients = -30.0 * &fresh.certified.coefficients;
+    let state = State { coefficients, theta: None };
+    let from = kept(800, path::Beginning { state: Some(&state), ..path::Beginning::default() });
+    assert_eq!(from.status, Status::Solved);
+    // That of the start.
+    assert_eq!(from.kernel_products, fresh.kernel_products + 1);
 }

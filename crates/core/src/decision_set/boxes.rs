@@ -5,9 +5,10 @@ use super::limits::BoxLimits;
 use crate::dataset::Constraints;
 use crate::error::Error;
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 /// Lower and upper limits, one pair a dimension for all samples or one a dimension and sample.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Boxes {
     pub(super) n: usize,
     /// Samples that have limits of their own; one where all share them.

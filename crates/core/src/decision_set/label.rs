@@ -2,9 +2,10 @@
 
 use crate::dataset::Names;
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
 
 /// Where a row of a polyhedron comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RowLabel {
     /// A row of M_eq.
     Equality(u32),

@@ -9,12 +9,13 @@ use crate::error::Error;
 use crate::qp::{self, ActiveSet, Metric, QpError};
 use ndarray::Array2;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Samples a task decides for, with one workspace.
 const TASK: usize = 256;
 
 /// rows·u ≤ limits, the first `equalities` of them =.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Polyhedra {
     pub(super) n: usize,
     pub(super) equalities: usize,

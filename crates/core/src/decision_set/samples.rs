@@ -16,13 +16,14 @@ use crate::error::Error;
 use crate::linalg::entries::filled;
 use crate::qp::{ActiveSet, Metric, residual};
 use ndarray::{Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// What two projections of one point on general rows may differ by, relative to the largest
 /// decision.
 const LAST_BITS: f64 = 8.0 * f64::EPSILON;
 
 /// A decision set for every sample.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SampleSets {
     /// Limits dimension by dimension.
     Boxes(Boxes),

@@ -6,9 +6,10 @@
 
 use super::Kernel;
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// w aᵀb + c, of features divided by length scales where there are any.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trend {
     /// w.
     pub(crate) slope: f64,

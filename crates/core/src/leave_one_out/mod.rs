@@ -38,24 +38,38 @@ pub const FEW: usize = 200;
 /// Relative gap of these fits.
 const TOLERANCE: f64 = 1e-8;
 
-/// Bytes that leaving out one of so many samples takes at most.
-pub fn bytes(n_samples: usize, decision_dim: usize) -> u64 {
-    let n = n_samples.min(MOST_SAMPLES);
-    let coordinates = (n * decision_dim).min(MOST_WORK.cbrt() as usize);
-    ((n * n + coordinates * (coordinates + 2 * block::BATCH)) * size_of::<f64>()) as u64
+/// Bytes that leaving samples out may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Less than the free system takes, or one fit without a sample, and nothing is left out. What
+    /// threads take is no part of it: their number changes no answer.
+    pub whole: u64,
+    /// How much fits beside each other may take; one at a time there may always be.
+    pub beside: u64,
 }
 
 /// The decisions, decision_dim × n_samples, for a solved problem with these `coefficients` of the
 /// same shape and features (n_samples × n_features). None where there are too many samples to
-/// factorise their free system, or rounding keeps it from being positive definite.
+/// factorise their free system, where there is no room for it, or where rounding keeps it from
+/// being positive definite.
 pub fn leave_one_out(
     problem: &Problem,
     kernel: &Kernel,
     features: ArrayView2<'_, f64>,
     coefficients: ArrayView2<'_, f64>,
+    room: Room,
 ) -> Result<Option<Array2<f64>>, Error> {
     let n_samples = problem.n_samples();
     if !(2..=MOST_SAMPLES).contains(&n_samples) {
+        return Ok(None);
+    }
+    let few = n_samples <= FEW && problem.sets().has_limits();
+    let each = if few {
+        bytes_of_fit(problem, kernel, features.ncols())
+    } else {
+        bytes(n_samples, problem.decision_dim())
+    };
+    if Gram::bytes(n_samples) + each > room.whole {
         return Ok(None);
     }
     let gram = Gram::new(kernel, features, problem.roots());
@@ -63,8 +77,10 @@ pub fn leave_one_out(
     scale(&mut alpha, problem, |root| 1.0 / root);
     let mut desired = gram.times(&alpha);
     let decided = problem.decide(&desired, None)?;
-    if n_samples <= FEW && problem.sets().has_limits() {
-        let desired = one_by_one(problem, kernel, features, &gram)?;
+    if few {
+        let at_once = usize::try_from(room.beside.saturating_sub(Gram::bytes(n_samples)) / each);
+        let at_once = at_once.unwrap_or(usize::MAX).max(1);
+        let desired = one_by_one(problem, kernel, features, &gram, at_once)?;
         return decisions(problem, &desired, &decided.faces).map(Some);
     }
     let blocks = blocks(&decided.faces, problem.decision_dim(), n_samples);
@@ -91,12 +107,29 @@ fn decisions(
     Ok(decisions)
 }
 
-/// What is desired for each sample by a fit without it.
+/// Bytes of the free system at most, with what goes through it at once.
+fn bytes(n_samples: usize, decision_dim: usize) -> u64 {
+    let coordinates = (n_samples * decision_dim).min(MOST_WORK.cbrt() as usize);
+    (coordinates * (coordinates + 2 * block::BATCH) * size_of::<f64>()) as u64
+}
+
+/// Bytes of a fit without a sample.
+fn bytes_of_fit(problem: &Problem, kernel: &Kernel, n_features: usize) -> u64 {
+    let (n, dim, sets) = (problem.n_samples(), problem.decision_dim(), problem.sets());
+    let solver = if sets.dims_per_system() > 1 { newton::coupled_bytes } else { newton::bytes };
+    let held = HostOperator::bytes(kernel, n, n_features, Precision::F64, OperatorKind::Stored);
+    // The others' features, decisions and sets are copies.
+    let copies = (n * (n_features + dim) + sets.n_numbers()) * size_of::<f64>();
+    solver(n, dim, n) + held + HostOperator::product_bytes(n, 2 * dim) + copies as u64
+}
+
+/// What is desired for each sample by a fit without it, so many `at_once`.
 fn one_by_one(
     problem: &Problem,
     kernel: &Kernel,
     features: ArrayView2<'_, f64>,
     gram: &Gram,
+    at_once: usize,
 ) -> Result<Array2<f64>, Error> {
     let settings = NewtonSettings { tol: TOLERANCE, ..NewtonSettings::default() };
     let desired_for = |i: usize| {
@@ -110,11 +143,18 @@ fn one_by_one(
         let row: Array1<f64> = others.iter().map(|&l| gram.row(i)[l]).collect();
         Ok(alpha.dot(&row))
     };
-    let columns: Vec<Result<Array1<f64>, Error>> =
-        (0..gram.n).into_par_iter().map(desired_for).collect();
+    // As many chains as there is room for: whichever thread goes on with one, no other begins.
+    let chains = at_once.min(gram.n);
+    let chain = |first: usize| -> Result<Vec<Array1<f64>>, Error> {
+        (first..gram.n).step_by(chains).map(desired_for).collect()
+    };
+    let found: Vec<Result<Vec<Array1<f64>>, Error>> =
+        (0..chains).into_par_iter().map(chain).collect();
     let mut desired = Array2::zeros((problem.decision_dim(), gram.n));
-    for (mut into, column) in desired.columns_mut().into_iter().zip(columns) {
-        into.assign(&column?);
+    for (first, columns) in found.into_iter().enumerate() {
+        for (at, column) in columns?.into_iter().enumerate() {
+            desired.column_mut(first + at * chains).assign(&column);
+        }
     }
     Ok(desired)
 }
@@ -160,6 +200,10 @@ pub(crate) struct Gram {
 }
 
 impl Gram {
+    fn bytes(n_samples: usize) -> u64 {
+        (n_samples * n_samples * size_of::<f64>()) as u64
+    }
+
     fn new(kernel: &Kernel, features: ArrayView2<'_, f64>, roots: Option<&[f64]>) -> Self {
         let n = features.nrows();
         let rows: Vec<Vec<f64>> = features.rows().into_iter().map(|row| row.to_vec()).collect();

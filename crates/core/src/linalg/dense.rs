@@ -21,11 +21,14 @@ const SHARE: usize = 96;
 const PANEL: usize = 128;
 const COLUMNS: usize = 32;
 const ROWS: usize = 64;
-/// Numbers of the left factor that faer may copy at once, and columns of it that it copies
-/// together. Every thread keeps the place they are copied to: a quarter of a megabyte, where a
-/// whole product would leave several with each.
-const COPIED: usize = 48 * COPIED_COLUMNS;
-const COPIED_COLUMNS: usize = 512;
+/// Rows of C, its columns, and terms of each of its sums that one product of faer's has at most. It
+/// copies that much of both factors, to places that every thread keeps: a third of a megabyte,
+/// where a whole product would leave several with each.
+const ROWS_COPIED: usize = 96;
+const COLUMNS_COPIED: usize = 96;
+const TERMS: usize = 192;
+/// What the parts of a product are a multiple of, but the last: faer's own smallest blocks.
+const WHOLE: usize = 24;
 
 /// Replaces the lower triangle of the n × n matrix by its Cholesky factor; the strict upper
 /// triangle is left alone. False where the matrix is not positive definite.
@@ -113,22 +116,29 @@ fn cut(matrix: MatMut<'_, f64>, width: usize) -> Vec<(usize, MatMut<'_, f64>)> {
     parts
 }
 
-/// C (+)= α A B, a strip of rows after the other.
+/// C (+)= α A B, a part after the other.
 fn matmul(c: MatMut<'_, f64>, accum: Accum, a: MatRef<'_, f64>, b: MatRef<'_, f64>, alpha: f64) {
-    if c.row_stride() > c.col_stride() {
-        // Faer copies of B then what it copies of A otherwise.
-        return matmul(c.transpose_mut(), accum, b.transpose(), a.transpose(), alpha);
+    let n_terms = a.ncols();
+    let (width, height, depth) =
+        (part(c.ncols(), COLUMNS_COPIED), part(c.nrows(), ROWS_COPIED), part(n_terms, TERMS));
+    for (column, mut columns) in cut(c, width) {
+        let b = b.subcols(column, columns.ncols());
+        for first in (0..n_terms.max(1)).step_by(depth) {
+            let n_terms = depth.min(n_terms - first);
+            let (a, b) = (a.subcols(first, n_terms), b.subrows(first, n_terms));
+            let accum = if first == 0 { accum } else { Accum::Add };
+            for (row, rows) in cut(columns.rb_mut().transpose_mut(), height) {
+                let a = a.subrows(row, rows.ncols());
+                faer::linalg::matmul::matmul(rows.transpose_mut(), accum, a, b, alpha, Par::Seq);
+            }
+        }
     }
-    let (mut c, mut a) = (c, a);
-    let n_rows = COPIED / a.ncols().clamp(1, COPIED_COLUMNS);
-    // Few rows would be added in another order, so none are left for a strip of their own.
-    while c.nrows() >= n_rows + n_rows / 2 {
-        let (strip, rest) = c.split_at_row_mut(n_rows);
-        let (rows, others) = a.split_at_row(n_rows);
-        faer::linalg::matmul::matmul(strip, accum, rows, b, alpha, Par::Seq);
-        (c, a) = (rest, others);
-    }
-    faer::linalg::matmul::matmul(c, accum, a, b, alpha, Par::Seq);
+}
+
+/// Of as many parts of `n` as it takes for none to be larger than `most`, the size: nearly the same
+/// for all, as one of few rows would be added in another order.
+fn part(n: usize, most: usize) -> usize {
+    n.div_ceil(n.div_ceil(most).max(1)).next_multiple_of(WHOLE).min(n).max(1)
 }
 
 fn factorise(a: MatMut<'_, f64>) -> bool {
@@ -151,6 +161,19 @@ pub(crate) fn cholesky_solve(l: &[f64], n: usize, b: &mut [f64]) {
     let mut b = MatMut::from_column_major_slice_mut(b, n, 1);
     solve_lower_triangular_in_place(l, b.rb_mut(), Par::Seq);
     solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+}
+
+/// Solves L x = b in place, or Lᵀ x = b where `transposed`, for columns of n numbers each: L is
+/// read once for all.
+pub(crate) fn triangular_solve(l: &[f64], n: usize, b: &mut [f64], transposed: bool) {
+    let l = MatRef::from_column_major_slice(l, n, n);
+    let n_columns = b.len() / n.max(1);
+    let b = MatMut::from_column_major_slice_mut(b, n, n_columns);
+    if transposed {
+        solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+    } else {
+        solve_lower_triangular_in_place(l, b, Par::Seq);
+    }
 }
 
 /// Solves L Y = B in place on all cores, a panel of L after the other. Column c of `b` (n rows,
@@ -369,6 +392,26 @@ mod tests {
                     assert!((back[c * n + i] - wave(i, c)).abs() < 1e-13, "{n} {i} {c}");
                     assert!((one[c * n + i] - wave(i, c)).abs() < 1e-13, "{n} {i} {c}");
                 }
+            }
+        }
+    }
+
+    /// Wide, tall and deep ones are cut into pieces.
+    #[test]
+    fn products_of_any_shape_are_sums() {
+        let sizes = [1, 3, 48, COLUMNS_COPIED + 1, 2 * COLUMNS_COPIED + 70];
+        let depths = [0, 1, 7, TERMS + 5, 2 * TERMS + 200];
+        let shapes = sizes.iter().flat_map(|&m| sizes.map(|n| (m, n)));
+        for (m, n, k) in shapes.flat_map(|(m, n)| depths.map(|k| (m, n, k))) {
+            let entry = |at: usize| (at as f64 * 0.7).sin();
+            let a: Vec<f64> = (0..m * k).map(entry).collect();
+            let b: Vec<f64> = (0..k * n).map(entry).collect();
+            let mut c = vec![1.0; m * n];
+            add_product_rows(&mut c, -2.0, &a, &b, (m, n, k));
+            for (at, found) in c.iter().enumerate() {
+                let (i, j) = (at / n, at % n);
+                let sum: f64 = (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+                assert!((found - (1.0 - 2.0 * sum)).abs() < 1e-10, "{m} {n} {k}: {i} {j}");
             }
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod aligned;
 pub(crate) mod dense;
 pub(crate) mod entries;
 pub(crate) mod exp2;
+pub(crate) mod rows;
 pub(crate) mod shifted;
 pub mod simd;
 pub(crate) mod sums;

@@ -2,7 +2,7 @@
 
 use super::Descent;
 use crate::error::Error;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 /// B with K ≈ BᵀB, and (λI + B_FᵀB_F)⁻¹ for the free samples F of each dimension, kept where an
 /// operator keeps K: on a GPU, say. Pivots are chosen on the host.
@@ -47,6 +47,11 @@ pub trait RemoteFactor: Send + Sync {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error>;
+
+    /// v·BᵀB over all samples, where that takes far less than a product with K.
+    fn product(&self, _v: ArrayView2<'_, f64>) -> Result<Option<Array2<f64>>, Error> {
+        Ok(None)
+    }
 
     /// Conjugate gradients for (K_FF + λI) c = b with vectors that stay there, preconditioned by
     /// what the last [`update`](Self::update) prepared: `rhs` is decision_dim × n_samples, zero

@@ -18,6 +18,7 @@
 //! ```
 
 mod accumulate;
+mod blocks;
 mod descent;
 mod factor;
 mod host;
@@ -29,6 +30,8 @@ mod trended;
 mod weighted;
 
 pub(crate) use accumulate::{accumulate_columns, accumulate_rows};
+pub(crate) use blocks::unreadable;
+pub use blocks::{BlockMachines, BlockTask};
 pub use descent::{Descent, Step};
 pub use factor::RemoteFactor;
 pub use host::HostOperator;
@@ -96,6 +99,12 @@ pub trait KernelOperator: Send + Sync {
 
     /// The matrix of the listed samples alone, held as was planned when this one was made.
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;
+
+    /// Whoever computes with the matrices of several parts of the samples at once; none where that
+    /// is this process, one after the other.
+    fn block_machines(&self) -> Option<Box<dyn BlockMachines + '_>> {
+        None
+    }
 
     /// Room on the operator's own machine for a low-rank factor of up to `max_rank` rows of K, or
     /// of diag(roots)·K·diag(roots), with systems of `decision_dim` dimensions; none where the host

@@ -34,6 +34,11 @@ pub trait InParts: Send + Sync {
         v: ArrayView2<'_, f64>,
         columns: Range<usize>,
     ) -> Result<Array2<f64>, Error>;
+
+    /// The matrix of some of the samples alone; none where it has no such thing.
+    fn part_of(&self, _samples: &[usize]) -> Result<Option<Box<dyn KernelOperator>>, Error> {
+        Ok(None)
+    }
 }
 
 impl InParts for HostOperator {
@@ -71,6 +76,10 @@ impl InParts for HostOperator {
         let mut out = Array2::zeros((v.nrows(), columns.len()));
         of(self, exact).add_columns_from(columns.start, samples, v, out.view_mut());
         Ok(out)
+    }
+
+    fn part_of(&self, samples: &[usize]) -> Result<Option<Box<dyn KernelOperator>>, Error> {
+        self.restrict(samples).map(Some)
     }
 }
 

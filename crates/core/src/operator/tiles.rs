@@ -36,12 +36,12 @@ pub(crate) struct Tiles<T> {
     schedule: Schedule,
     isa: Isa,
     held: Held<T>,
-    /// Buffers of the last product, for the next.
-    kept: Mutex<Vec<Aligned<f64>>>,
+    /// The buffer of the last product, for the next.
+    kept: Mutex<Option<Aligned<f64>>>,
 }
 
-/// Most bytes that are kept for the next product: a small matrix is multiplied many times, and
-/// fresh memory would cost it a tenth of the time.
+/// Most bytes that are kept where every product computes all values, which takes longer than fresh
+/// memory does. Where they are stored that would be a tenth of a product.
 const KEPT: usize = 4 << 20;
 
 /// Values in the order of the schedule's tiles.
@@ -140,10 +140,11 @@ impl<T: Vectors> Tiles<T> {
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one
         // slice.
         let block_size = n_vectors * BLOCK;
-        let mut buffers = self.buffers(Schedule::n_tasks(n_blocks) + 1, n_blocks * block_size);
-        let (input, outputs) = buffers.split_first_mut().expect("one more than tasks");
+        let len = n_blocks * block_size;
+        let mut buffer = self.buffer((Schedule::n_tasks(n_blocks) + 1) * len);
+        let (input, outputs) = buffer.split_at_mut(len);
         self.by_blocks(v, input);
-        outputs.par_iter_mut().enumerate().for_each(|(task, output)| {
+        outputs.par_chunks_mut(len.max(1)).enumerate().for_each(|(task, output)| {
             output.fill(0.0);
             for tile in self.schedule.task(task) {
                 self.add_tile(tile, input, output, n_vectors);
@@ -152,7 +153,7 @@ impl<T: Vectors> Tiles<T> {
         // The sum takes the place of the vectors.
         input.par_chunks_mut(block_size).enumerate().for_each(|(block, sum)| {
             sum.fill(0.0);
-            for part in &*outputs {
+            for part in outputs.chunks(len) {
                 let part = &part[block * block_size..(block + 1) * block_size];
                 sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
             }
@@ -163,7 +164,7 @@ impl<T: Vectors> Tiles<T> {
                 part.iter_mut().zip(from).for_each(|(value, from)| *value = *from);
             }
         }
-        self.keep(buffers);
+        self.keep(buffer);
     }
 
     /// Copies vectors block by block, in the unit of the values that are held; the last block is
@@ -180,19 +181,21 @@ impl<T: Vectors> Tiles<T> {
         }
     }
 
-    /// `count` buffers of `len` numbers, with whatever the last product left in them.
-    fn buffers(&self, count: usize, len: usize) -> Vec<Aligned<f64>> {
+    /// A buffer of `len` numbers, with whatever the last product left in it.
+    fn buffer(&self, len: usize) -> Aligned<f64> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == count && kept.first().is_some_and(|buffer| buffer.len() == len) {
-            return std::mem::take(&mut *kept);
-        }
-        (0..count).map(|_| Aligned::zeros(len)).collect()
+        kept.take().filter(|buffer| buffer.len() == len).unwrap_or_else(|| Aligned::zeros(len))
     }
 
-    fn keep(&self, buffers: Vec<Aligned<f64>>) {
-        if buffers.iter().map(|buffer| size_of_val(&**buffer)).sum::<usize>() <= KEPT {
-            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = buffers;
+    fn keep(&self, buffer: Aligned<f64>) {
+        if !matches!(self.held, Held::Nothing) || size_of_val(&*buffer) <= KEPT {
+            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(buffer);
         }
+    }
+
+    /// Gives back what is kept: plans count a product's buffer, or what takes its place.
+    pub(crate) fn forget(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Adds a tile's share, and its mirror image's, to `output`.
@@ -286,6 +289,7 @@ impl<T: Vectors> Tiles<T> {
 
     /// out[r · columns.len() + j] = κ(samples\[r\], columns.start + j), on all cores.
     pub(crate) fn rows_into(&self, samples: &[usize], columns: Range<usize>, out: &mut [f64]) {
+        self.forget();
         let shape = (samples.len(), columns.len());
         let mut out = ArrayViewMut2::from_shape(shape, out).expect("room for a value a pair");
         let mut tasks = Vec::new();

@@ -6,12 +6,13 @@
 //! sixteen bits or iterated in f32 as if it were alone; rows and blocks are longer by d numbers a
 //! value, in f64, which is what a fit with a trend takes longer.
 
-use super::{Descent, KernelOperator, RemoteFactor};
+use super::{BlockMachines, BlockTask, Descent, KernelOperator, RemoteFactor};
 use crate::error::Error;
 use crate::kernel::trend::Trend;
 use crate::linalg::sums::UNIT;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,9 +31,11 @@ pub(crate) struct Trended {
 }
 
 /// The trend's own matrix.
-struct Linear {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Linear {
     trend: Trend,
     /// Z, n_samples × d.
+    #[serde(with = "crate::linalg::rows")]
     features: Array2<f64>,
 }
 
@@ -45,6 +48,11 @@ impl Trended {
     ) -> Self {
         let features = trend.features(features);
         Self::of(Arc::from(inner), Arc::new(Linear { trend, features }))
+    }
+
+    /// The trend of the very samples that `inner` has.
+    pub(super) fn beside(inner: Box<dyn KernelOperator>, trend: Linear) -> Self {
+        Self::of(Arc::from(inner), Arc::new(trend))
     }
 
     fn of(inner: Arc<dyn KernelOperator>, trend: Arc<Linear>) -> Self {
@@ -66,6 +74,15 @@ impl Trended {
 }
 
 impl Linear {
+    pub(super) fn n_samples(&self) -> usize {
+        self.features.nrows()
+    }
+
+    /// That of some samples alone.
+    pub(super) fn restrict(&self, samples: &[usize]) -> Self {
+        Self { trend: self.trend.clone(), features: self.features.select(Axis(0), samples) }
+    }
+
     fn row(&self, i: usize) -> &[f64] {
         let d = self.features.ncols();
         &self.features.as_slice().expect("in standard layout")[i * d..(i + 1) * d]
@@ -230,10 +247,12 @@ impl KernelOperator for Trended {
 
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         let part = self.operator().restrict(samples)?;
-        let Linear { trend, features } = &*self.trend;
-        let features = features.select(Axis(0), samples);
-        let trend = Arc::new(Linear { trend: trend.clone(), features });
-        Ok(Box::new(Self::of(Arc::from(part), trend)))
+        Ok(Box::new(Self::beside(part, self.trend.restrict(samples))))
+    }
+
+    fn block_machines(&self) -> Option<Box<dyn BlockMachines + '_>> {
+        let inner = self.operator().block_machines()?;
+        Some(Box::new(TrendedMachines { inner, trend: &self.trend }))
     }
 
     fn remote_factor(
@@ -247,6 +266,23 @@ impl KernelOperator for Trended {
         let of_rest = self.operator().remote_factor(room, decision_dim, roots.as_deref())?;
         let Some(inner) = of_rest else { return Ok(None) };
         Ok(Some(Box::new(TrendedFactor::new(inner, trend, roots)?)))
+    }
+}
+
+/// Machines that hold the matrix of the rest: the trend goes along with every task.
+struct TrendedMachines<'a> {
+    inner: Box<dyn BlockMachines + 'a>,
+    trend: &'a Linear,
+}
+
+impl BlockMachines for TrendedMachines<'_> {
+    fn solve(
+        &self,
+        tasks: Vec<BlockTask>,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        let tasks = tasks.into_iter().map(|task| task.with_trend(self.trend)).collect();
+        self.inner.solve(tasks, stops)
     }
 }
 
@@ -334,6 +370,10 @@ impl RemoteFactor for TrendedFactor {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         self.inner.apply(dimensions, v, out)
+    }
+
+    fn product(&self, v: ArrayView2<'_, f64>) -> Result<Option<Array2<f64>>, Error> {
+        self.inner.product(v)
     }
 
     fn descent(

@@ -6,7 +6,7 @@
 //! ([`Problem::weigh`](crate::problem::Problem::weigh)), so that weights are given once, to the
 //! problem, and no operator knows of them.
 
-use super::{KernelOperator, RemoteFactor};
+use super::{BlockMachines, KernelOperator, RemoteFactor};
 use crate::error::Error;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
@@ -167,6 +167,11 @@ impl KernelOperator for Weighted<'_> {
         let Some(Weights { roots, .. }) = &self.weights else { return Ok(part) };
         let roots = samples.iter().map(|&i| roots[i]).collect();
         Ok(Box::new(Weighted::of(Inner::Shared(Arc::from(part)), Some(roots))))
+    }
+
+    /// Without the weights: a block's problem has them.
+    fn block_machines(&self) -> Option<Box<dyn BlockMachines + '_>> {
+        self.operator().block_machines()
     }
 
     fn remote_factor(

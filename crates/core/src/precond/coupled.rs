@@ -38,19 +38,19 @@ pub(crate) struct Coupled {
 }
 
 impl Coupled {
-    pub(crate) fn new(factor: LowRank, ridge: f64, dim: usize) -> Self {
+    pub(crate) fn new(factor: LowRank, ridge: f64, dim: usize) -> Result<Self, Error> {
         let (rank, n_samples) = (factor.rank(), factor.n_samples());
         let mut by_sample = vec![0.0; n_samples * rank];
         for first in (0..n_samples).step_by(GATHERED) {
             let samples: Vec<usize> = (first..(first + GATHERED).min(n_samples)).collect();
-            let rows = factor.gather(&samples);
+            let rows = factor.gather(&samples)?;
             for (at, &i) in samples.iter().enumerate() {
                 for r in 0..rank {
                     by_sample[i * rank + r] = rows[r * samples.len() + at];
                 }
             }
         }
-        Self {
+        Ok(Self {
             factor: by_sample,
             rank,
             n_samples,
@@ -60,7 +60,7 @@ impl Coupled {
             derivatives: Vec::new(),
             blocks: vec![vec![0.0; rank * rank]; dim * (dim + 1) / 2],
             cholesky: Vec::new(),
-        }
+        })
     }
 
     /// Bytes held at most: B in f64 and, while that is made, in f32; blocks and factor of S; D_i
@@ -240,7 +240,7 @@ mod tests {
         let sets = SampleSets::new(&BoxLimits::none(dim), Some(&given), n, |i| i).unwrap();
         let theta = ndarray::array![[2.0, 0.3, 0.0], [0.3, 1.5, 0.1], [0.0, 0.1, 1.1]];
         let metric = Metric::new(theta.view()).unwrap();
-        let mut preconditioner = Coupled::new(factor, ridge, dim);
+        let mut preconditioner = Coupled::new(factor, ridge, dim).unwrap();
         let mut last = None;
         for round in 0..3 {
             let desired = Array2::from_shape_fn((dim, n), |(j, i)| {

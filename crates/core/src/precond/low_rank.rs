@@ -6,14 +6,12 @@
 //! blocks are f64; only the rows kept are rounded, and since they are used as they are, the
 //! preconditioner stays symmetric and positive definite.
 
+use super::FactorPanel;
 use crate::error::Error;
-use crate::kernel::layout::BLOCK;
-use crate::linalg::aligned::Aligned;
-use crate::linalg::dense::{add_product_rows, forward_substitute_rows};
+use crate::linalg::dense::add_product_rows;
 use crate::linalg::sums::sum_over;
 use crate::operator::{KernelOperator, RemoteFactor};
 use rand::{Rng, RngExt};
-use rayon::prelude::*;
 
 /// Pivots proposed in a round, and the bytes that their rows of K may take: a round asks for them
 /// in one call.
@@ -34,27 +32,15 @@ pub struct LowRank {
     n_samples: usize,
     rank: usize,
     rows: Rows,
+    /// The samples chosen, those of a round in the order of its rows.
+    pivots: Vec<usize>,
     trace_left: f64,
 }
 
 /// Where B is.
 enum Rows {
-    Here(Vec<FactorRows>),
+    Here(FactorPanel),
     There(Box<dyn RemoteFactor>),
-}
-
-/// Rows of B that were found in one round.
-pub(crate) struct FactorRows {
-    pub(crate) n_rows: usize,
-    /// value (r, i) at (i / BLOCK · n_rows + r) · BLOCK + i % BLOCK.
-    pub(crate) data: Aligned<f32>,
-}
-
-impl FactorRows {
-    /// All rows over the samples of `block`.
-    pub(crate) fn block(&self, block: usize) -> &[f32] {
-        &self.data[block * self.n_rows * BLOCK..(block + 1) * self.n_rows * BLOCK]
-    }
 }
 
 impl LowRank {
@@ -66,7 +52,8 @@ impl LowRank {
         rng: &mut impl Rng,
         keep_going: impl FnMut() -> bool,
     ) -> Result<Self, Error> {
-        Self::grow(operator, Rows::Here(Vec::new()), limits, rng, keep_going)
+        let rows = Rows::Here(FactorPanel::new(operator.n_samples()));
+        Self::grow(operator, rows, limits, rng, keep_going)
     }
 
     /// The same in `place`, which the operator made.
@@ -103,7 +90,9 @@ impl LowRank {
             Rows::Here(_) => proposals(n_samples),
             Rows::There(factor) => factor.n_proposals(),
         };
-        let mut factor = Self { n_samples, rank: first_rank, rows, trace_left: first_trace };
+        let pivots = Vec::new();
+        let mut factor =
+            Self { n_samples, rank: first_rank, rows, pivots, trace_left: first_trace };
         let mut panel = Vec::new();
         let max_rank = first_rank + limits.max_rank.min(n_samples);
         while factor.rank < max_rank && factor.trace_left > limits.enough_trace && keep_going() {
@@ -119,16 +108,16 @@ impl LowRank {
             }
             match &mut factor.rows {
                 Rows::There(rows) => rows.append(&pivots, &triangle, &mut diagonal, &floor)?,
-                Rows::Here(_) => {
-                    factor.append(operator, &pivots, &triangle, &mut panel, &mut diagonal)?;
-                    for (d, floor) in diagonal.iter_mut().zip(&floor) {
-                        if *d < *floor {
-                            *d = 0.0;
-                        }
-                    }
+                Rows::Here(rows) => {
+                    panel.resize(pivots.len() * n_samples, 0.0);
+                    operator.rows_into(&pivots, 0..n_samples, &mut panel)?;
+                    let weights = transpose(&rows.gather(&pivots), rows.rank(), pivots.len());
+                    rows.append(&panel, &weights, &triangle, &mut diagonal);
+                    clear(&mut diagonal, &pivots, &floor);
                 }
             }
             factor.rank += pivots.len();
+            factor.pivots.extend(pivots);
             factor.trace_left = sum_over(n_samples, |i| diagonal[i]);
         }
         Ok(factor)
@@ -136,7 +125,7 @@ impl LowRank {
 
     /// Bytes a factor of this rank takes.
     pub fn bytes(n_samples: usize, rank: usize) -> u64 {
-        (n_samples.next_multiple_of(BLOCK) * rank * size_of::<f32>()) as u64
+        FactorPanel::bytes(n_samples, rank)
     }
 
     /// Bytes that building one takes while it grows: the rows of K of a round.
@@ -154,63 +143,30 @@ impl LowRank {
         self.n_samples
     }
 
+    /// The samples that were chosen.
+    pub(crate) fn pivots(&self) -> &[usize] {
+        &self.pivots
+    }
+
     /// trace(K − BᵀB).
     pub fn trace_left(&self) -> f64 {
         self.trace_left
     }
 
-    /// The rows that the host keeps.
-    pub(crate) fn blocks(&self) -> &[FactorRows] {
-        match &self.rows {
-            Rows::Here(blocks) => blocks,
-            Rows::There(_) => &[],
-        }
-    }
-
-    /// The factor on the operator's machine, or this one where it is the host's.
-    pub(crate) fn into_remote(self) -> Result<Box<dyn RemoteFactor>, Self> {
+    /// The factor on the operator's machine, or this one's own.
+    pub(crate) fn into_rows(self) -> Result<Box<dyn RemoteFactor>, FactorPanel> {
         match self.rows {
             Rows::There(factor) => Ok(factor),
-            rows @ Rows::Here(_) => Err(Self { rows, ..self }),
+            Rows::Here(panel) => Err(panel),
         }
     }
 
-    /// B restricted to `samples`, wherever it is.
-    fn columns(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
+    /// B restricted to `samples`, rank × samples.len() row-major, wherever it is.
+    pub(crate) fn gather(&self, samples: &[usize]) -> Result<Vec<f64>, Error> {
         match &self.rows {
-            Rows::Here(_) => Ok(self.gather(samples)),
+            Rows::Here(panel) => Ok(panel.gather(samples)),
             Rows::There(factor) => factor.gather(samples),
         }
-    }
-
-    /// B restricted to `samples`, rank × samples.len() row-major, of rows that the host keeps.
-    pub(crate) fn gather(&self, samples: &[usize]) -> Vec<f64> {
-        let mut out = vec![0.0; self.rank * samples.len()];
-        let mut row = 0;
-        for block in self.blocks() {
-            for r in 0..block.n_rows {
-                let out = &mut out[row * samples.len()..(row + 1) * samples.len()];
-                for (out, &i) in out.iter_mut().zip(samples) {
-                    *out =
-                        f64::from(block.data[(i / BLOCK * block.n_rows + r) * BLOCK + i % BLOCK]);
-                }
-                row += 1;
-            }
-        }
-        out
-    }
-
-    /// The columns of B at `samples`, round by round: samples.len() × the round's rows, row-major.
-    fn at(&self, samples: &[usize]) -> Vec<Vec<f64>> {
-        let whole = self.gather(samples);
-        let mut first = 0;
-        let mut rounds = Vec::with_capacity(self.blocks().len());
-        for block in self.blocks() {
-            let end = first + block.n_rows * samples.len();
-            rounds.push(transpose(&whole[first..end], block.n_rows, samples.len()));
-            first = end;
-        }
-        rounds
     }
 
     /// Cholesky of the proposals' residual block, leaving out those that a sequential sampler would
@@ -224,7 +180,7 @@ impl LowRank {
         let m = proposals.len();
         let mut block = vec![0.0; m * m];
         operator.block_into(proposals, &mut block)?;
-        let old = self.columns(proposals)?;
+        let old = self.gather(proposals)?;
         let old_transposed = transpose(&old, self.rank, m);
         add_product_rows(&mut block, -1.0, &old_transposed, &old, (m, m, self.rank));
 
@@ -257,60 +213,25 @@ impl LowRank {
         }
         Ok((accepted.into_iter().map(|a| proposals[a]).collect(), triangle))
     }
+}
 
-    /// Appends L⁻¹(K_S: − B_SᵀB) and lowers the residual diagonal by its squares. `panel` is room
-    /// for K_S:, kept from round to round.
-    fn append(
-        &mut self,
-        operator: &dyn KernelOperator,
-        pivots: &[usize],
-        triangle: &[f64],
-        panel: &mut Vec<f64>,
-        diagonal: &mut [f64],
-    ) -> Result<(), Error> {
-        let (m, n_samples) = (pivots.len(), self.n_samples);
-        panel.resize(m * n_samples, 0.0);
-        operator.rows_into(pivots, 0..n_samples, panel)?;
-        let weights = self.at(pivots);
-        let mut data = Aligned::zeros(self.n_samples.div_ceil(BLOCK) * m * BLOCK);
-        let (old, panel) = (self.blocks(), &*panel);
-        data.par_chunks_mut(m * BLOCK).zip(diagonal.par_chunks_mut(BLOCK)).enumerate().for_each(
-            |(block, (data, diagonal))| {
-                let len = diagonal.len();
-                let mut rows = vec![0.0; m * BLOCK];
-                for (row, values) in rows.chunks_mut(BLOCK).zip(panel.chunks(n_samples)) {
-                    row[..len].copy_from_slice(&values[block * BLOCK..][..len]);
-                }
-                for (old, weights) in old.iter().zip(&weights) {
-                    let widened: Vec<f64> =
-                        old.block(block).iter().map(|v| f64::from(*v)).collect();
-                    add_product_rows(&mut rows, -1.0, weights, &widened, (m, BLOCK, old.n_rows));
-                }
-                forward_substitute_rows(triangle, m, &mut rows, BLOCK);
-                for (row, out) in rows.chunks(BLOCK).zip(data.chunks_mut(BLOCK)) {
-                    for (j, d) in diagonal.iter_mut().enumerate() {
-                        out[j] = row[j] as f32;
-                        *d = (*d - row[j] * row[j]).max(0.0);
-                    }
-                }
-            },
-        );
-        for &i in pivots {
-            diagonal[i] = 0.0;
+/// A residual diagonal is zero at pivots, and where it is below its `floor`.
+pub fn clear(diagonal: &mut [f64], pivots: &[usize], floor: &[f64]) {
+    pivots.iter().for_each(|&i| diagonal[i] = 0.0);
+    for (d, floor) in diagonal.iter_mut().zip(floor) {
+        if *d < *floor {
+            *d = 0.0;
         }
-        if let Rows::Here(blocks) = &mut self.rows {
-            blocks.push(FactorRows { n_rows: m, data });
-        }
-        Ok(())
     }
 }
 
 /// Pivots proposed in a round.
-fn proposals(n_samples: usize) -> usize {
+pub(super) fn proposals(n_samples: usize) -> usize {
     (PANEL_BYTES / size_of::<f64>() / n_samples.max(1)).clamp(1, PROPOSALS)
 }
 
-fn transpose(a: &[f64], n_rows: usize, n_columns: usize) -> Vec<f64> {
+/// The transpose of an n_rows × n_columns matrix, row-major.
+pub fn transpose(a: &[f64], n_rows: usize, n_columns: usize) -> Vec<f64> {
     let mut out = vec![0.0; a.len()];
     for r in 0..n_rows {
         for c in 0..n_columns {
@@ -363,7 +284,7 @@ mod tests {
         let factor = LowRank::build(&operator, limits, &mut stream(1, "test"), || true).unwrap();
         assert!(factor.trace_left() <= 0.01 && factor.rank() < 400, "{}", factor.rank());
         let all: Vec<usize> = (0..500).collect();
-        let b = factor.gather(&all);
+        let b = factor.gather(&all).unwrap();
         let mut k = vec![0.0; 500 * 500];
         operator.rows_into(&all, 0..500, &mut k).unwrap();
         let trace: f64 = (0..500)

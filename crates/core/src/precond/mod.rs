@@ -5,15 +5,23 @@
 mod coupled;
 mod coupled_direct;
 mod direct;
+mod grown;
+mod kept;
 mod low_rank;
+mod panel;
 mod remote;
+mod systems;
 mod woodbury;
 
 pub(crate) use coupled::Coupled;
 pub(crate) use coupled_direct::CoupledDirect;
 pub(crate) use direct::Direct;
-pub use low_rank::{LowRank, RankLimits};
+pub(crate) use grown::Grown;
+pub use kept::{KeptFactor, KeptGram, Triangle};
+pub use low_rank::{LowRank, RankLimits, clear, transpose};
+pub use panel::FactorPanel;
 pub(crate) use remote::Remote;
+pub use systems::{GramChange, GramSystems};
 pub(crate) use woodbury::Woodbury;
 
 use crate::decision_set::Faces;
@@ -83,6 +91,10 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
     fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
         (**self).model_product(v)
     }
+
+    fn keep(&self) -> Option<KeptFactor> {
+        (**self).keep()
+    }
 }
 
 /// An approximation of (RᵀKR + λI)⁻¹, symmetric and positive definite, in the free directions of
@@ -127,6 +139,11 @@ pub(crate) trait Preconditioner {
     /// v·K̃ over all samples for the K̃ ≈ K whose RᵀK̃R + λI it inverts, where that takes no
     /// product with K.
     fn model_product(&self, _v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        None
+    }
+
+    /// What a later fit of most of these samples can go on from, where there is something.
+    fn keep(&self) -> Option<KeptFactor> {
         None
     }
 }

@@ -1,10 +1,10 @@
 //! Woodbury's identity with everything on the operator's own machine.
 
-use super::{LowRank, Preconditioner};
+use super::Preconditioner;
 use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::operator::{Descent, RemoteFactor};
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 /// (λI + B_FᵀB_F)⁻¹, as [`Woodbury`](super::Woodbury) has it here.
 pub(crate) struct Remote {
@@ -13,9 +13,9 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Of a factor that was built there; none where it is the host's.
-    pub(crate) fn new(factor: LowRank, ridge: f64) -> Result<Self, LowRank> {
-        factor.into_remote().map(|factor| Self { factor, ridge })
+    /// Of a factor that was built there.
+    pub(crate) fn new(factor: Box<dyn RemoteFactor>, ridge: f64) -> Self {
+        Self { factor, ridge }
     }
 }
 
@@ -45,5 +45,10 @@ impl Preconditioner for Remote {
         exact: bool,
     ) -> Result<Option<Box<dyn Descent + '_>>, Error> {
         self.factor.descent(rhs, ridge, exact)
+    }
+
+    fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        // What fails here will fail again, where it can be said.
+        self.factor.product(v).ok().flatten()
     }
 }

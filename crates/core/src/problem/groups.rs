@@ -7,9 +7,10 @@
 
 use crate::decision_set::SampleSets;
 use crate::qp::Metric;
+use serde::{Deserialize, Serialize};
 
 /// A partition of the dimensions.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Groups {
     /// The group of each dimension; groups are numbered in the order of their first one.
     of: Vec<usize>,

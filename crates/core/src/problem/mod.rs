@@ -27,6 +27,7 @@
 //!
 //! All arrays here are decision_dim × n_samples: a dimension is a contiguous vector.
 
+mod block;
 mod certificate;
 mod groups;
 mod measure;
@@ -34,6 +35,7 @@ mod point;
 mod rounding;
 mod theta;
 
+pub(crate) use block::BlockProblem;
 pub use certificate::{Certificate, Certified};
 pub(crate) use measure::Values;
 pub(crate) use theta::{ThetaBound, at_least_identity, square};
@@ -213,30 +215,6 @@ impl Problem {
             }
         }
         Ok(())
-    }
-
-    /// The problem of the samples of a block while all others stay as they are.
-    ///
-    /// It has the form of the whole one, with the same λ = kN, except that the desired decisions
-    /// are g_S = K_SSα_S + c: `offset` is c = g_S − K_SSα_S. Its gap is the block's share (1/N)Σδ_i
-    /// of the whole gap, and relative gaps refer to `scales`, one a group of dimensions.
-    #[must_use]
-    pub(crate) fn block(&self, samples: &[usize], offset: Array2<f64>, scales: Vec<f64>) -> Self {
-        let decisions = self.decisions.select(Axis(1), samples).as_standard_layout().into_owned();
-        let block = Self {
-            decisions: Arc::new(decisions),
-            sets: Arc::new(self.sets.select(samples)),
-            metric: self.metric.clone(),
-            groups: Groups::default(),
-            largest: Vec::new(),
-            roots: self.roots.as_ref().map(|roots| samples.iter().map(|&i| roots[i]).collect()),
-            offset: Some(offset),
-            scales: Some(scales),
-            ..*self
-        };
-        // The rows of a block may leave dimensions apart that others tie together.
-        let (groups, largest) = (self.groups.clone(), self.largest.clone());
-        Self { groups, largest, ..block.measured() }
     }
 
     /// The problem of a fit that never saw sample `i`.

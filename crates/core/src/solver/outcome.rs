@@ -2,9 +2,11 @@
 
 use crate::decision_set::Prices;
 use crate::error::Error;
+use crate::precond::KeptFactor;
 use crate::problem::{Certified, Problem};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Why a solver stopped. Only the certificate says how good the point is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,8 @@ pub struct Outcome {
     pub theta: Option<LearnedTheta>,
     /// What the limits of the samples cost.
     pub prices: Prices,
+    /// What a fit of more rows can start from, where it was asked for and there is something.
+    pub factor: Option<Arc<KeptFactor>>,
     /// Why the solver stopped.
     pub status: Status,
     /// Steps taken.
@@ -86,6 +90,7 @@ impl Outcome {
             feature_weights: None,
             theta: None,
             prices: Prices::default(),
+            factor: None,
             status,
             iterations,
             kernel_products,

@@ -12,35 +12,61 @@ use super::outcome::{Outcome, Status};
 use super::state::State;
 use crate::error::Error;
 use crate::operator::KernelOperator;
+use crate::precond::KeptFactor;
 use crate::problem::Problem;
 use ndarray::Array2;
+use std::sync::Arc;
+
+/// Where a path starts.
+#[derive(Debug, Default)]
+pub struct Beginning<'a> {
+    /// Coefficients in place of zeros.
+    pub state: Option<&'a State>,
+    /// What a fit of the first samples, by the same kernel and without weights, has left.
+    pub factor: Option<KeptFactor>,
+    /// Whether outcomes are to have what this one leaves.
+    pub keep: bool,
+}
+
+impl<'a> From<Option<&'a State>> for Beginning<'a> {
+    fn from(state: Option<&'a State>) -> Self {
+        Self { state, ..Self::default() }
+    }
+}
 
 /// Minimises P of `problem` with each of `regularizations` in place of its own, the first from
 /// `start`, and hands each outcome to `each` with the problem it solves. An interrupted one is the
 /// last; so is one that `each` fails on.
 #[expect(clippy::too_many_arguments, reason = "as the other solvers, and what to do with each")]
-pub fn solve<E: From<Error>>(
+pub fn solve<'b, E: From<Error>>(
     mut problem: Problem,
     operator: &dyn KernelOperator,
     regularizations: &[f64],
     settings: &NewtonSettings,
     seed: u64,
-    start: Option<&State>,
+    start: impl Into<Beginning<'b>>,
     observer: &mut dyn Observer,
     mut each: impl FnMut(&Problem, Outcome) -> Result<(), E>,
 ) -> Result<(), E> {
     settings.validate()?;
     let operator = problem.weigh(operator)?;
     let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
-    let start = start.map(|start| start.start(&problem, &operator)).transpose()?;
+    let Beginning { state, factor, keep } = start.into();
+    // Rows of another problem, with weights, would be others.
+    let factor = factor.filter(|_| problem.roots().is_none());
+    let start = state.map(|state| state.start(&problem, &operator)).transpose()?;
     let mut products = usize::from(start.is_some());
     let nearby = start.is_some();
     let mut path =
-        Path { operator: &operator, settings, seed, smallest, made: None, start, nearby };
+        Path { operator: &operator, settings, seed, smallest, made: None, factor, start, nearby };
     for &regularization in regularizations {
         problem = problem.with_regularization(regularization)?;
         let mut outcome = path.solve(&problem, observer)?;
         outcome.kernel_products += std::mem::take(&mut products);
+        if keep && problem.roots().is_none() {
+            outcome.factor =
+                path.made.as_ref().and_then(|made| made.preconditioner.keep()).map(Arc::new);
+        }
         let interrupted = outcome.status == Status::Interrupted;
         each(&problem, outcome)?;
         if interrupted {
@@ -59,6 +85,8 @@ struct Path<'a> {
     /// The smallest regularization that will be asked for.
     smallest: f64,
     made: Option<Assembled<'a>>,
+    /// What an earlier fit has left for it.
+    factor: Option<KeptFactor>,
     /// Coefficients and their desired decisions.
     start: Option<(Array2<f64>, Array2<f64>)>,
     /// Whether they are those of another fit of much the same problem.
@@ -80,7 +108,7 @@ impl Path<'_> {
                 problem,
                 self.operator,
                 self.settings,
-                self.seed,
+                (self.seed, self.factor.take()),
                 finest,
                 &mut clock,
             )?);

@@ -155,7 +155,7 @@ fn a_remote_factor_of_the_rest_becomes_one_of_the_sum() {
     let mut rng = crate::random::stream(0, "pivots");
     let factor =
         LowRank::build_there(&weighted, Box::new(place), limits, &mut rng, || true).unwrap();
-    let mut factor = factor.into_remote().ok().unwrap();
+    let mut factor = factor.into_rows().ok().unwrap();
     let rank = factor.rank();
     assert!(rank < n, "{rank}");
     factor.update(Array2::from_elem((1, n), true).view(), 1.0).unwrap();

@@ -5,7 +5,8 @@ use crate::decision_set::{Faces, SampleSets};
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::precond::{
-    Coupled, CoupledDirect, Direct, Identity, LowRank, Preconditioner, RankLimits, Remote, Woodbury,
+    Coupled, CoupledDirect, Direct, Grown, Identity, KeptFactor, LowRank, Preconditioner,
+    RankLimits, Remote, Woodbury,
 };
 use crate::problem::Problem;
 use crate::random::stream;
@@ -48,12 +49,12 @@ impl Outright<'_> {
 impl<'a> Assembled<'a> {
     /// A preconditioner for the systems of `problem`, good enough for a λ of `finest` too. The
     /// operator is exact already where rounding of its working precision has made K + λI
-    /// indefinite.
+    /// indefinite. `kept` is what a fit of the first samples has left of its own, where it has.
     pub(crate) fn new(
         problem: &Problem,
         operator: &'a dyn KernelOperator,
         settings: &NewtonSettings,
-        seed: u64,
+        (seed, kept): (u64, Option<KeptFactor>),
         finest: f64,
         clock: &mut Clock<'_>,
     ) -> Result<Self, Error> {
@@ -69,6 +70,19 @@ impl<'a> Assembled<'a> {
                 if max_rank == n_samples {
                     return Self::factorised(problem, operator);
                 }
+                if let Some(kept) = kept
+                    && let Some(grown) = Grown::new(operator, kept, ridge, limits(max_rank))?
+                {
+                    let (trace_left, preconditioner) = (grown.trace_left(), Box::new(grown));
+                    let outright = Outright::within(settings.spare_bytes);
+                    return Ok(Self {
+                        operator,
+                        preconditioner,
+                        direct: false,
+                        trace_left,
+                        outright,
+                    });
+                }
                 let factor = match operator.remote_factor(max_rank, dim, None)? {
                     None => LowRank::build(operator, limits(max_rank), &mut rng, stop)?,
                     Some(place) => {
@@ -76,16 +90,19 @@ impl<'a> Assembled<'a> {
                     }
                 };
                 trace_left = factor.trace_left();
-                match Remote::new(factor, ridge) {
-                    Ok(remote) => Box::new(remote),
-                    Err(factor) => Box::new(Woodbury::new(factor, ridge, dim)),
+                let pivots = factor.pivots().to_vec();
+                match factor.into_rows() {
+                    Ok(factor) => Box::new(Remote::new(factor, ridge)),
+                    Err(panel) => {
+                        Box::new(Woodbury::new(panel, ridge, dim).of_pivots(pivots, trace_left))
+                    }
                 }
             }
             SampleSets::Polyhedra(_) => {
                 let limits = limits(settings.coupled_rank_for(n_samples, dim));
                 let factor = LowRank::build(operator, limits, &mut rng, stop)?;
                 trace_left = factor.trace_left();
-                Box::new(Coupled::new(factor, ridge, dim))
+                Box::new(Coupled::new(factor, ridge, dim)?)
             }
         };
         let outright = Outright::within(settings.spare_bytes);

@@ -82,7 +82,8 @@ pub(crate) fn solve_from(
 ) -> Result<Outcome, Error> {
     settings.validate()?;
     let mut clock = Clock::new(settings.time_limit, observer);
-    let parts = Assembled::new(problem, operator, settings, seed, problem.ridge(), &mut clock)?;
+    let parts =
+        Assembled::new(problem, operator, settings, (seed, None), problem.ridge(), &mut clock)?;
     solve_with(problem, parts, settings, start, answer, &mut clock)
 }
 
@@ -114,9 +115,19 @@ pub(crate) fn solve_nearby<'a>(
     clock: &mut Clock<'_>,
 ) -> Result<Outcome, Error> {
     let mut point = Point::new(problem, coefficients, desired)?;
+    let nothing = Point::new(problem, zeros(problem), zeros(problem))?;
+    if point.primal(problem) > nothing.primal(problem) {
+        // Such as what is left where others' coefficients, that balanced these, were dropped.
+        let start = (nothing.coefficients, nothing.desired);
+        return solve_with(problem, parts, settings, start, Answer::Coefficients, clock);
+    }
     let mut newton = Newton::new(problem, parts, settings, Answer::Coefficients);
     newton.draw_near(&mut point, clock)?;
     newton.run(point, clock)
+}
+
+fn zeros(problem: &Problem) -> Array2<f64> {
+    Array2::zeros(problem.decisions().dim())
 }
 
 /// α with its desired decisions g, in working precision, and X(g).
@@ -142,6 +153,12 @@ impl Point {
         }
         self.decided = problem.decide(&self.desired, Some(&self.decided.faces))?;
         Ok(())
+    }
+
+    /// P.
+    fn primal(&self, problem: &Problem) -> f64 {
+        let decisions = &self.decided.decisions;
+        problem.primals(&self.coefficients, &self.desired, decisions).iter().sum()
     }
 
     fn new(

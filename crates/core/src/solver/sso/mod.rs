@@ -7,13 +7,15 @@
 //! K_{:,S} is streamed with the f64 kernel, so memory grows with N·n + p² at most. The book's
 //! chapter "SSO" derives the rules and their rates.
 
+mod block;
 mod selection;
 mod settings;
+mod together;
 
+pub use block::answer;
 pub use settings::{BlockSize, Initialization, Selection, SsoSettings};
 
 use super::clock::Clock;
-use super::newton::{self, Answer, NewtonSettings};
 use super::observer::{BlockStep, Iteration, Observer};
 use super::outcome::{Effort, Outcome, Status};
 use super::state::State;
@@ -25,11 +27,6 @@ use ndarray::{Array2, Axis};
 use selection::Selector;
 use std::ops::Range;
 
-/// Share of the tolerance, and of the gap there is, that a block's own gap may keep: blocks are
-/// exact for all purposes.
-const BLOCK_TOL: f64 = 1e-4;
-/// Relative gaps below this are beyond f64.
-const LEAST_TOL: f64 = 1e-18;
 /// Blocks over which neither gap nor objective has fallen before a run counts as stalled.
 const PATIENCE: usize = 50;
 
@@ -54,13 +51,14 @@ pub fn solve_from(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
     let checked = settings.check(problem.n_samples())?;
-    let operator = &problem.weigh(operator)?;
+    let (unweighted, operator) = (operator, &problem.weigh(operator)?);
     let mut clock = Clock::new(settings.time_limit, observer);
     let shape = problem.decisions().dim();
     let desired = Array2::zeros(shape);
     let mut sso = Sso {
         problem,
         operator,
+        unweighted,
         settings,
         seed,
         responses: problem.responses(Array2::zeros(shape).view())?,
@@ -88,13 +86,26 @@ pub fn solve_from(
 
 /// Settings with the problem's size filled in.
 pub(crate) struct Checked {
+    /// Samples of a block.
     pub(crate) block: usize,
+    /// Blocks that are solved at once.
+    pub(crate) at_once: usize,
     pub(crate) parts: usize,
+}
+
+impl Checked {
+    /// Samples of all blocks that are solved at once.
+    fn samples(&self) -> usize {
+        self.block * self.at_once
+    }
 }
 
 struct Sso<'a> {
     problem: &'a Problem,
+    /// With the problem's weights.
     operator: &'a dyn KernelOperator,
+    /// As it came: a block's problem has the weights itself.
+    unweighted: &'a dyn KernelOperator,
     settings: &'a SsoSettings,
     seed: u64,
     responses: Array2<f64>,
@@ -125,31 +136,29 @@ impl Sso<'_> {
             Initialization::WarmUp => {
                 self.refresh()?;
                 for part in self.parts(checked.parts) {
-                    let samples: Vec<usize> = part.collect();
-                    if self.improve(&samples, clock)?.is_none() {
+                    if self.improve(&[part.collect()], clock)?.is_none() {
                         return Ok(false);
                     }
                 }
             }
             Initialization::PaperWarmUp => {
                 self.refresh()?;
-                let start = (self.coefficients.clone(), self.desired.clone(), self.decided.clone());
-                let mut found = self.responses.clone();
-                for part in self.parts(checked.parts) {
-                    let samples: Vec<usize> = part.collect();
-                    // Alone: the others' coefficients count as zero.
-                    self.coefficients.fill(0.0);
-                    self.desired.fill(0.0);
-                    let scales = self.problem.mean_squares();
-                    let Some(block) = self.solve_block(&samples, scales, clock)? else {
-                        (self.coefficients, self.desired, self.decided) = start;
-                        return Ok(false);
-                    };
+                let start = (self.coefficients.clone(), self.desired.clone());
+                // Alone: the others' coefficients count as zero.
+                self.coefficients.fill(0.0);
+                self.desired.fill(0.0);
+                let parts: Vec<Vec<usize>> =
+                    self.parts(checked.parts).into_iter().map(Iterator::collect).collect();
+                let scales = self.problem.mean_squares();
+                let Some(found) = self.solve_blocks(&parts, &scales, clock)? else {
+                    (self.coefficients, self.desired) = start;
+                    return Ok(false);
+                };
+                for (samples, block) in parts.iter().zip(&found) {
                     for (at, &i) in samples.iter().enumerate() {
-                        found.column_mut(i).assign(&block.column(at));
+                        self.responses.column_mut(i).assign(&block.column(at));
                     }
                 }
-                self.responses = found;
                 self.coefficients = self.problem.coefficients(self.responses.view());
                 self.refresh()?;
             }
@@ -196,7 +205,7 @@ impl Sso<'_> {
         clock: &mut Clock<'_>,
     ) -> Result<Outcome, Error> {
         let mut selector =
-            Selector::new(self.settings.selection, checked.block, stream(self.seed, "blocks"));
+            Selector::new(self.settings.selection, checked, stream(self.seed, "blocks"));
         let mut best = (f64::INFINITY, f64::INFINITY);
         let mut idle = 0;
         let (mut iteration, mut block) = (0, None);
@@ -220,19 +229,19 @@ impl Sso<'_> {
             let falls = gap < best.0 || objective < best.1 - rounding;
             idle = if falls { 0 } else { idle + 1 };
             best = (best.0.min(gap), best.1.min(objective));
-            if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.block) {
+            if idle > PATIENCE.max(4 * self.problem.n_samples() / checked.samples()) {
                 break Status::Stalled;
             }
-            let (samples, chosen) = selector.select(
+            let (blocks, chosen) = selector.select(
                 self.problem,
                 &self.responses,
                 &self.desired,
                 &self.decided.decisions,
             );
-            let Some(moved) = self.improve(&samples, clock)? else {
+            let Some(moved) = self.improve(&blocks, clock)? else {
                 break clock.stopped.unwrap_or(Status::Interrupted);
             };
-            block = Some(BlockStep { samples: samples.len(), chosen, moved });
+            block = Some(BlockStep { samples: checked.samples(), chosen, moved });
             iteration += 1;
         };
         // What is reported is recomputed from the definition, free of the rounding of the updates.
@@ -264,21 +273,33 @@ impl Sso<'_> {
         clock.offer(&|| State::of(self.problem, &self.coefficients));
     }
 
-    /// Solves a block and passes its change on; returns how many responses moved. None where it was
-    /// interrupted: nothing has changed then.
+    /// Solves blocks that share no sample, and passes their change on; returns how many responses
+    /// moved. None where it was interrupted: nothing has changed then.
     fn improve(
         &mut self,
-        samples: &[usize],
+        blocks: &[Vec<usize>],
         clock: &mut Clock<'_>,
     ) -> Result<Option<usize>, Error> {
         let scales = self.problem.scales(&self.values().0)?;
-        let Some(block) = self.solve_block(samples, scales, clock)? else {
+        let Some(found) = self.solve_blocks(blocks, &scales, clock)? else {
             return Ok(None);
         };
-        let mut change = Array2::zeros(block.dim());
+        let moved = match (blocks, found.as_slice()) {
+            ([samples], [responses]) => self.take(samples, responses)?,
+            _ => self.step(blocks, &found)?,
+        };
+        if moved > 0 {
+            self.decide()?;
+        }
+        Ok(Some(moved))
+    }
+
+    /// Takes a block's responses over.
+    fn take(&mut self, samples: &[usize], responses: &Array2<f64>) -> Result<usize, Error> {
+        let mut change = Array2::zeros(responses.dim());
         for (at, &i) in samples.iter().enumerate() {
-            for j in 0..block.nrows() {
-                let response = block[[j, at]];
+            for j in 0..responses.nrows() {
+                let response = responses[[j, at]];
                 let coefficient =
                     (self.problem.decisions()[[j, i]] - response) / self.problem.ridge();
                 change[[j, at]] = coefficient - self.coefficients[[j, i]];
@@ -286,69 +307,28 @@ impl Sso<'_> {
                 self.coefficients[[j, i]] = coefficient;
             }
         }
+        let mut desired = std::mem::take(&mut self.desired);
+        let moved = self.add_columns(samples, &change, &mut desired);
+        self.desired = desired;
+        moved
+    }
+
+    /// desired += K·change for the samples that moved; how many did.
+    fn add_columns(
+        &mut self,
+        samples: &[usize],
+        change: &Array2<f64>,
+        desired: &mut Array2<f64>,
+    ) -> Result<usize, Error> {
         // Rows that did not move pass nothing on.
         let moved: Vec<usize> =
             (0..samples.len()).filter(|&at| change.column(at).iter().any(|d| *d != 0.0)).collect();
         if !moved.is_empty() {
             let rows: Vec<usize> = moved.iter().map(|&at| samples[at]).collect();
             let change = change.select(Axis(1), &moved).as_standard_layout().into_owned();
-            self.operator.exact().add_columns(&rows, change.view(), self.desired.view_mut())?;
+            self.operator.exact().add_columns(&rows, change.view(), desired.view_mut())?;
             self.entries += 2.0 * rows.len() as f64 / self.problem.n_samples() as f64;
-            self.decide()?;
         }
-        Ok(Some(moved.len()))
-    }
-
-    /// The block's optimal responses, n × p; none where it was interrupted.
-    fn solve_block(
-        &mut self,
-        samples: &[usize],
-        scales: Vec<f64>,
-        clock: &mut Clock<'_>,
-    ) -> Result<Option<Array2<f64>>, Error> {
-        let pick = |a: &Array2<f64>| a.select(Axis(1), samples).as_standard_layout().into_owned();
-        let (coefficients, desired) = (pick(&self.coefficients), pick(&self.desired));
-        let operator = self.operator.restrict(samples)?;
-        let share = samples.len() as f64 / self.problem.n_samples() as f64;
-        let mut inner = Array2::zeros(coefficients.dim());
-        if coefficients.iter().any(|a| *a != 0.0) {
-            operator.exact().apply(coefficients.view(), inner.view_mut())?;
-            self.entries += share * share;
-        }
-        let problem = self.problem.block(samples, &desired - &inner, scales);
-        // The gap of the block alone, before: the target must lie below it and below the tolerance.
-        let responses = problem.responses(coefficients.view())?;
-        let decided = problem.decide(&desired, None)?.decisions;
-        let primal = problem.primals(&coefficients, &desired, &decided);
-        let before = Values::below(primal, problem.gaps(&responses, &desired, &decided));
-        let relative = problem.relative_gap(&before)?;
-        let tol = (BLOCK_TOL * relative.min(self.settings.tol)).max(LEAST_TOL);
-        let newton_settings = NewtonSettings {
-            tol,
-            max_iterations: 60,
-            time_limit: None,
-            max_rank: self.settings.max_rank,
-            spare_bytes: 0,
-        };
-        let start = (coefficients, desired);
-        let outcome = newton::solve_from(
-            &problem,
-            operator.as_ref(),
-            &newton_settings,
-            self.seed,
-            start,
-            Answer::Responses,
-            &mut *clock,
-        )?;
-        self.entries += share * share * outcome.kernel_products as f64;
-        let interrupted = matches!(outcome.status, Status::Interrupted);
-        // A block that stalls at the limit of f64 is as exact as it gets; it may only not make
-        // things worse.
-        let c = outcome.certified.certificate;
-        let worse = c.gap - c.rounding > before.total_gap();
-        if interrupted {
-            return Ok(None);
-        }
-        Ok(Some(if worse { responses } else { outcome.certified.responses }))
+        Ok(moved.len())
     }
 }

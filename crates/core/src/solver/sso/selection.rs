@@ -1,5 +1,6 @@
 //! Which samples make the next block.
 
+use super::Checked;
 use super::settings::Selection;
 use crate::problem::Problem;
 use ndarray::Array2;
@@ -15,37 +16,40 @@ const ABOVE: f64 = 0.1;
 
 pub(crate) struct Selector {
     rule: Selection,
+    /// Samples of a block.
     block: usize,
+    /// Blocks that are solved at once.
+    at_once: usize,
     rng: ChaCha8Rng,
     /// Where the next cyclic block starts.
     next: usize,
 }
 
 impl Selector {
-    pub(crate) fn new(rule: Selection, block: usize, rng: ChaCha8Rng) -> Self {
-        Self { rule, block, rng, next: 0 }
+    pub(crate) fn new(rule: Selection, sizes: &Checked, rng: ChaCha8Rng) -> Self {
+        Self { rule, block: sizes.block, at_once: sizes.at_once, rng, next: 0 }
     }
 
-    /// The next block, in increasing order, and how many of it the rule chose; the others are
-    /// random.
+    /// The next blocks, each in increasing order, and how many of their samples the rule chose; the
+    /// others are random.
     pub(crate) fn select(
         &mut self,
         problem: &Problem,
         responses: &Array2<f64>,
         desired: &Array2<f64>,
         decided: &Array2<f64>,
-    ) -> (Vec<usize>, usize) {
-        let n = problem.n_samples();
+    ) -> (Vec<Vec<usize>>, usize) {
+        let (n, count) = (problem.n_samples(), self.block * self.at_once);
         let by_rule = match self.rule {
             Selection::Cyclic => {
-                let block: Vec<usize> = (0..self.block).map(|i| (self.next + i) % n).collect();
-                self.next = (self.next + self.block) % n;
-                block
+                let samples: Vec<usize> = (0..count).map(|i| (self.next + i) % n).collect();
+                self.next = (self.next + count) % n;
+                samples
             }
             Selection::Random => Vec::new(),
             Selection::Violation => {
                 let shares = problem.gap_shares(responses, desired, decided);
-                let n_greedy = ((GREEDY * self.block as f64).ceil() as usize).min(n);
+                let n_greedy = ((GREEDY * count as f64).ceil() as usize).min(n);
                 let mut order: Vec<usize> = (0..n).collect();
                 order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
                 order.truncate(n_greedy);
@@ -53,23 +57,43 @@ impl Selector {
             }
             Selection::Paper => {
                 let mut above = candidates(problem, responses, desired);
-                self.shuffle(&mut above, self.block);
-                above.truncate(self.block);
+                self.shuffle(&mut above, count);
+                above.truncate(count);
                 above
             }
         };
         let n_chosen = by_rule.len();
-        let mut block = self.fill(n, by_rule);
-        block.sort_unstable();
-        (block, n_chosen)
+        let samples = self.fill(n, count, by_rule);
+        (self.deal(&samples), n_chosen)
     }
 
-    /// Adds samples at random until the block is full.
-    fn fill(&mut self, n: usize, mut chosen: Vec<usize>) -> Vec<usize> {
+    /// A share of what was chosen, and of what is random, for each block; cyclic ones follow each
+    /// other.
+    fn deal(&self, samples: &[usize]) -> Vec<Vec<usize>> {
+        let (apart, along) = match self.rule {
+            Selection::Cyclic => (1, self.block),
+            _ => (self.at_once, 1),
+        };
+        let one = |number: usize| {
+            let mut block: Vec<usize> = samples
+                .iter()
+                .skip(number * along)
+                .step_by(apart)
+                .copied()
+                .take(self.block)
+                .collect();
+            block.sort_unstable();
+            block
+        };
+        (0..self.at_once).map(one).collect()
+    }
+
+    /// Adds samples at random until there are `count`.
+    fn fill(&mut self, n: usize, count: usize, mut chosen: Vec<usize>) -> Vec<usize> {
         let mut taken = vec![false; n];
         chosen.iter().for_each(|&i| taken[i] = true);
         let mut rest: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
-        let missing = self.block - chosen.len();
+        let missing = count - chosen.len();
         self.shuffle(&mut rest, missing);
         chosen.extend_from_slice(&rest[..missing]);
         chosen

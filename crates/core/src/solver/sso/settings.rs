@@ -59,6 +59,8 @@ pub struct SsoSettings {
     pub time_limit: Option<f64>,
     /// Size of a block.
     pub block: BlockSize,
+    /// Blocks that are solved at once, from the same responses; they share no sample.
+    pub concurrent_blocks: usize,
     /// How blocks are chosen.
     pub selection: Selection,
     /// Where to start.
@@ -76,6 +78,7 @@ impl Default for SsoSettings {
             max_iterations: 1000,
             time_limit: None,
             block: BlockSize::Share(0.5),
+            concurrent_blocks: 1,
             selection: Selection::default(),
             init: Initialization::default(),
             warm_up: None,
@@ -105,6 +108,11 @@ impl BlockSize {
 }
 
 impl SsoSettings {
+    /// Fails where a setting makes no sense for so many samples.
+    pub fn validate(&self, n_samples: usize) -> Result<(), Error> {
+        self.check(n_samples).map(|_| ())
+    }
+
     /// Checks every range against the number of samples.
     pub(crate) fn check(&self, n_samples: usize) -> Result<Checked, Error> {
         let setting = |name, found: String, allowed| Err(Error::Setting { name, found, allowed });
@@ -120,7 +128,16 @@ impl SsoSettings {
                 "1 part or more, no more parts than samples",
             );
         }
-        Ok(Checked { block: self.block.count(n_samples)?, parts: self.parts(n_samples) })
+        let (block, at_once) = (self.block.count(n_samples)?, self.concurrent_blocks);
+        if at_once == 0 || block.saturating_mul(at_once) > n_samples {
+            return setting(
+                "concurrent-blocks",
+                format!("{at_once} of {block} samples, and there are {n_samples}"),
+                "1 or more, as many as leave each block samples of its own; smaller blocks leave \
+                 room for more of them",
+            );
+        }
+        Ok(Checked { block, at_once, parts: self.parts(n_samples) })
     }
 
     /// Parts of a warm-up of `n_samples`, one or more.

@@ -210,7 +210,14 @@ impl Learner<'_> {
                 Some(parts) => parts,
                 none => {
                     let (seed, ridge) = (self.seed, problem.ridge());
-                    none.insert(Assembled::new(problem, operator, settings, seed, ridge, clock)?)
+                    none.insert(Assembled::new(
+                        problem,
+                        operator,
+                        settings,
+                        (seed, None),
+                        ridge,
+                        clock,
+                    )?)
                 }
             };
             tol = tol.min(inner_tol(0.01 * relative)).max(LEAST_TOL);
