@@ -133,6 +133,7 @@ mod tests {
             set_numbers: 6,
             coupled: false,
             learns_theta: false,
+            n_factors: 0,
         }
     }
 

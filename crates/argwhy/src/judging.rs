@@ -25,6 +25,7 @@ use crate::pipeline::{Fit, Pipeline, Progress, counted};
 use crate::settings::{FitSettings, MemorySize};
 use argwhy_core::decision_set::{Infeasible, SampleSets, admit};
 use argwhy_core::familiarity::Familiarity;
+use argwhy_core::precond::KeptFactor;
 use argwhy_core::solver::Status;
 use argwhy_core::{Dataset, Model, Predictor};
 use baselines::Learned;
@@ -162,6 +163,43 @@ impl Pipeline {
         Ok(Verdict::Judged(Box::new(Judgement::new(by, learned, sampled, &tally))))
     }
 
+    /// Judges the model before an update on the rows that are new to it, those of `data` from
+    /// `n_old` on: what an update of many rows need not fit again for. None where the new rows are
+    /// too few to say something.
+    pub fn judge_before(
+        &self,
+        data: &Dataset,
+        n_old: usize,
+        before: &Model,
+        judging: &Judging,
+    ) -> Option<Verdict> {
+        let n_new = data.n_samples() - n_old;
+        let near = before.record.certificate.relative_gap <= LOOSE;
+        if judging.holdout == 0.0 || n_new < FEW || n_old < LEAST || !near {
+            return None;
+        }
+        let judged = self.judge_new(data, n_old, before);
+        Some(judged.unwrap_or_else(|error| Verdict::None { why: error.to_string() }))
+    }
+
+    fn judge_new(&self, data: &Dataset, n_old: usize, before: &Model) -> Result<Verdict, Error> {
+        let settings = self.settings();
+        let rest = some_of((0..n_old).collect(), MOST_LEARNED, settings.seed);
+        let new = some_of((n_old..data.n_samples()).collect(), MOST_JUDGED, settings.seed);
+        let own = baselines::learn(data, &rest, settings)?;
+        let predictor = Predictor::new(before)?;
+        let mut tally = Tally::default();
+        self.with_threads(|| {
+            let signals = tally.take(data, (&predictor, &own), &new, settings.infeasible)?;
+            tally.name(new.iter().map(|&row| data.number(row)));
+            if let Some(familiarity) = Familiarity::new(before)? {
+                tally.left(familiarity.left(signals.view())?);
+            }
+            Ok(())
+        })?;
+        Ok(Verdict::Judged(Box::new(Judgement::new("new", n_old, false, &tally))))
+    }
+
     /// Seconds for judging: about those of the fit, and no more than its time limit leaves.
     fn seconds_left(&self, fit: &Fit) -> Option<f64> {
         let own = fit.outcome.seconds.max(SECONDS);
@@ -176,8 +214,13 @@ impl Pipeline {
         // Signals and coefficients of the model; responses, coefficients, decisions and desired
         // decisions of its outcome.
         let held = 8 * n * (d + 6 * fit.model.decision_dim());
+        let left = fit
+            .outcome
+            .factor
+            .as_ref()
+            .map_or(0, |factor| KeptFactor::bytes(factor.rank(), fit.model.decision_dim()));
         let own = FitSettings {
-            memory: MemorySize(settings.memory.0.saturating_sub(held as u64)),
+            memory: MemorySize(settings.memory.0.saturating_sub(held as u64 + left)),
             ..settings.clone()
         };
         self.with_settings(own)

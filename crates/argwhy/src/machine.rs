@@ -35,21 +35,29 @@ pub fn n_cores() -> usize {
 
 /// Lets the allocator give back what is freed, once for the whole process: a memory limit is about
 /// what the process holds, and glibc would keep all that each thread has ever freed, in a place of
-/// its own for each. For programs, before they start threads; a library leaves this to them. Does
-/// nothing where the allocator is another.
-pub fn give_back_freed_memory() {
+/// its own for each. Blocks of `large` bytes or more go back at once, and of smaller ones each
+/// place keeps a little; a megabyte suits programs whose vectors nothing else keeps. For programs,
+/// before they start threads; a library leaves this to them. Does nothing where the allocator is
+/// another.
+pub fn give_back_freed_memory(large: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
     // SAFETY: these set limits inside the allocator, and one that it does not know is ignored.
     unsafe {
+        let large = libc::c_int::try_from(large).unwrap_or(libc::c_int::MAX);
         // From here on memory comes from the system and goes back at once. Named, it no longer
         // grows to 32 MiB with what is freed.
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, large);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, large.max(LEAST_TRIMMED));
         libc::mallopt(libc::M_ARENA_MAX, MOST_ARENAS);
     }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    let _ = large;
 }
 
+/// What each place may keep at its end, so that small blocks that come and go cost nothing.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LEAST_TRIMMED: libc::c_int = 128 << 10;
 /// Places for small allocations: as many as threads are counted in what a plan reserves for the
 /// program itself. Further threads share them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

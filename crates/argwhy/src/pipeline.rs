@@ -21,7 +21,9 @@ use argwhy_core::familiarity;
 use argwhy_core::features::FeatureMap;
 use argwhy_core::model::Parts;
 use argwhy_core::operator::accuracy_for;
+use argwhy_core::precond::KeptFactor;
 use argwhy_core::problem::Problem;
+use argwhy_core::solver::path::Beginning;
 use argwhy_core::solver::{NewtonSettings, Outcome, SsoSettings, path, sso, theta};
 use argwhy_core::wording::Worded;
 use argwhy_core::{Constraints, Dataset, DecisionSet, Model};
@@ -45,6 +47,9 @@ pub struct Pipeline {
     /// In place of those that the data would give.
     features: Option<FeatureMap>,
     checkpoints: Option<Checkpoints>,
+    /// What a fit of the first rows has left, and whether this one leaves something.
+    factor: Option<Arc<KeptFactor>>,
+    leaves: bool,
 }
 
 /// A fitted model and how it came about.
@@ -73,7 +78,15 @@ impl Pipeline {
     /// Checks the settings.
     pub fn new(settings: FitSettings) -> Result<Self, Error> {
         settings.validate()?;
-        Ok(Self { settings, backend: None, start: None, features: None, checkpoints: None })
+        Ok(Self {
+            settings,
+            backend: None,
+            start: None,
+            features: None,
+            checkpoints: None,
+            factor: None,
+            leaves: false,
+        })
     }
 
     /// The same with kernel values on a machine of one's own, whatever the settings say.
@@ -102,6 +115,29 @@ impl Pipeline {
     pub fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Self {
         self.checkpoints = Some(checkpoints);
         self
+    }
+
+    /// The same, whose fits keep what they leave of their preconditioner, for
+    /// [`Fit::save_with_data`] and [`Pipeline::growing_from`]: a [`Pipeline::update`] of such a
+    /// model takes a third of the products.
+    #[must_use]
+    pub fn leaving_factor(mut self) -> Self {
+        self.leaves = true;
+        self
+    }
+
+    /// The same for more rows behind those of another fit: with its features, from its coefficients
+    /// and with what it has left of its preconditioner ([`Outcome::factor`]), where it has.
+    pub fn growing_from(
+        self,
+        model: &Model,
+        factor: Option<Arc<KeptFactor>>,
+    ) -> Result<Self, Error> {
+        // Gram matrices of another kernel would be of no use.
+        let same = self.settings.kernel_for(model.features.n_features())? == model.kernel();
+        let factor = factor.filter(|_| same);
+        let start = Start::Model(Box::new(model.clone()));
+        Ok(Self { factor, ..self.with_features(model.features.clone()).starting_from(start) })
     }
 
     /// The same by other settings, for fits beside the one that was asked for.
@@ -312,6 +348,7 @@ impl Pipeline {
             set_numbers,
             coupled,
             learns_theta,
+            n_factors: 0,
         };
         let constrained = given.is_some();
         Ok(Task { problem, set, constrained, sizes, outside, rows })
@@ -335,6 +372,9 @@ impl Pipeline {
         let from = self.start.as_ref().map(|start| start.state(data, &rows, &fingerprint));
         let from = from.transpose()?;
         let from = from.as_ref();
+        // One that is there is unpacked from a copy of its own.
+        let n_factors = usize::from(self.leaves) + 2 * usize::from(self.factor.is_some());
+        let sizes = Sizes { n_factors, ..sizes };
         let (backend, mut plan) = self.planned(sizes, progress)?;
         let backend = &WithTrends(backend.as_ref());
         check_machine(&plan)?;
@@ -397,7 +437,11 @@ impl Pipeline {
                 regularizations,
                 &own,
                 seed,
-                from,
+                Beginning {
+                    state: from,
+                    factor: self.factor.as_deref().cloned(),
+                    keep: self.leaves && regularizations.len() == 1,
+                },
                 &mut observer,
                 finish,
             ),
@@ -511,11 +555,13 @@ impl Fit {
         self.write(path.as_ref(), None)
     }
 
-    /// The same with the rows of `data` that it learned from, for
+    /// The same with the rows of `data` that it learned from, and what it left of its
+    /// preconditioner where it was to ([`Pipeline::leaving_factor`]), for
     /// [`Pipeline::update`](crate::Pipeline::update).
     pub fn save_with_data(&self, path: impl AsRef<Path>, data: &Dataset) -> Result<(), Error> {
         let rows = numbers_of(data, &self.rows);
-        self.write(path.as_ref(), Some(&Kept { data: data.select(&self.rows), rows }))
+        let factor = self.outcome.factor.clone();
+        self.write(path.as_ref(), Some(&Kept { data: data.select(&self.rows), rows, factor }))
     }
 
     fn write(&self, path: &Path, kept: Option<&Kept>) -> Result<(), Error> {

@@ -38,6 +38,8 @@ pub struct Sizes {
     pub coupled: bool,
     /// Whether θ_uu is learned.
     pub learns_theta: bool,
+    /// What fits leave of their preconditioners: one that is there already, one that is to be.
+    pub n_factors: usize,
 }
 
 impl Sizes {

@@ -249,6 +249,7 @@ fn foreseen(
         set_numbers,
         coupled: learns_theta || polyhedra || request.matrix_eq.is_some(),
         learns_theta,
+        n_factors: 0,
     })
 }
 

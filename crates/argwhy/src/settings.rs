@@ -82,6 +82,8 @@ pub struct FitSettings {
     pub time_limit: Option<f64>,
     /// SSO: samples of a block, a share with a decimal point or a number.
     pub block: Block,
+    /// SSO: blocks that are solved at once, each from the same responses.
+    pub concurrent_blocks: usize,
     /// SSO: how blocks are chosen.
     pub selection: Selection,
     /// SSO: parts of a warm-up; none means two.
@@ -133,6 +135,7 @@ impl Default for FitSettings {
             theta: ThetaChoice::default(),
             time_limit: newton.time_limit,
             block: Block(SsoSettings::default().block),
+            concurrent_blocks: SsoSettings::default().concurrent_blocks,
             selection: Selection::default(),
             warm_up: None,
             init: Initialization::default(),
@@ -287,6 +290,9 @@ impl FitSettings {
                 "warm-up or paper-warm-up where warm-up gives a number of parts",
             );
         }
+        if self.concurrent_blocks == 0 {
+            return setting("concurrent-blocks", &0, "1 block or more");
+        }
         if self.warm_up == Some(0) {
             return setting("warm-up", &0, "1 part or more, no more parts than samples");
         }
@@ -403,6 +409,7 @@ impl FitSettings {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             time_limit: self.time_limit,
             block: self.block.0,
+            concurrent_blocks: self.concurrent_blocks,
             selection: self.selection,
             init: self.init,
             warm_up: self.warm_up,

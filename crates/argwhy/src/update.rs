@@ -7,12 +7,18 @@
 use crate::checkpoint::{Start, state_at};
 use crate::error::Error;
 use crate::pipeline::{Fit, Pipeline, Progress};
+use crate::plan::process_bytes;
+use crate::settings::MemorySize;
 use crate::sources::{DataSources, Provenance, from_stored};
+use argwhy_core::backend::{Backend, Host, Origin, Storage, WithTrends};
+use argwhy_core::operator::{OperatorKind, Precision};
+use argwhy_core::precond::KeptFactor;
 use argwhy_core::solver::State;
-use argwhy_core::{Dataset, Model};
-use argwhy_io::{Kept, StoredModel};
-use ndarray::ArrayView1;
+use argwhy_core::{Constraints, Dataset, Model};
+use argwhy_io::{Budget, Kept, StoredModel};
+use ndarray::{ArrayView1, Axis};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Widths of the old rows by which the mean of new ones has to be off to be told, and how many
 /// times as wide or narrow they have to be.
@@ -28,6 +34,27 @@ pub struct Changes {
     pub new: Option<Dataset>,
     /// Rows to take away, by the numbers they had.
     pub drop: Vec<u64>,
+    /// Whether the fit leaves what the next update starts from.
+    pub leave_factor: bool,
+    /// Threads; none means one a core: those that the model was fitted with were another machine's.
+    pub threads: Option<usize>,
+    /// Memory the whole process may take; none means as much as the model was fitted with.
+    pub memory: Option<MemorySize>,
+}
+
+impl Changes {
+    /// What reading the new rows may take, within the limit of the update and beside the old ones.
+    pub fn budget(&self, stored: &StoredModel, old: Option<&Kept>) -> Result<Budget, Error> {
+        let (mut settings, _) = from_stored(&stored.settings)?;
+        settings.threads = self.threads;
+        let limit = self.memory.unwrap_or(settings.memory);
+        let numbers = old.map_or(0, |old| {
+            let constraints = old.data.constraints().map_or(0, Constraints::n_numbers);
+            old.data.signals().len() + old.data.decisions().len() + constraints
+        });
+        let held = (numbers * size_of::<f64>()) as u64;
+        Ok(Budget::within(limit.0, process_bytes(&settings) + held))
+    }
 }
 
 /// A model of all rows that are left, and these.
@@ -37,6 +64,10 @@ pub struct Updated {
     pub fit: Fit,
     /// Its rows: old ones in their order, then new ones.
     pub data: Dataset,
+    /// How many of them are old ones.
+    pub n_old: usize,
+    /// Whether the signals of new rows are not what they were.
+    pub drifted: bool,
 }
 
 impl Pipeline {
@@ -50,25 +81,71 @@ impl Pipeline {
         let (mut settings, sources) = from_stored(&stored.settings)?;
         // That of the model: more rows alone are no reason for another one.
         settings.regularization = stored.model.record.regularization.into();
-        let (data, start) = joined(&stored.model, old, changes)?;
-        if let Some(note) = changes.new.as_ref().and_then(|new| drift(&old.data, new)) {
-            progress.on_note(&note);
+        settings.threads = changes.threads;
+        settings.memory = changes.memory.unwrap_or(settings.memory);
+        let pipeline = Self::new(settings)?;
+        let stay = staying(old, changes)?;
+        let (data, start) = joined(&stored.model, old, &stay, changes)?;
+        let drift = changes.new.as_ref().and_then(|new| drift(&old.data, new));
+        drift.iter().for_each(|note| progress.on_note(note));
+        let factor = pipeline.with_threads(|| factor_of(&stored.model, old, &stay))?;
+        let mut pipeline =
+            pipeline.growing_from(&stored.model, factor)?.starting_from(Start::State(start));
+        if changes.leave_factor {
+            pipeline = pipeline.leaving_factor();
         }
-        let pipeline = Self::new(settings)?
-            .with_features(stored.model.features.clone())
-            .starting_from(Start::State(start));
         let all = 0..data.n_samples();
         let mut fit = pipeline.fit_rows(&data, std::slice::from_ref(&all), progress)?;
         // The rows are others now; where the first of them came from is still so.
         let source = sources.provenance.source.clone();
         let provenance = Provenance { source, ..fit.sources.provenance };
         fit.sources = DataSources { provenance, ..sources };
-        Ok(Updated { fit, data })
+        Ok(Updated { fit, data, n_old: stay.len(), drifted: drift.is_some() })
     }
 }
 
+/// Old rows that stay, counted as they stand.
+fn staying(old: &Kept, changes: &Changes) -> Result<Vec<usize>, Error> {
+    let known: HashSet<u64> = old.rows.iter().copied().collect();
+    if let Some(row) = changes.drop.iter().find(|row| !known.contains(row)) {
+        let what = format!("row {row} is to be dropped, but the model has no such row");
+        return Err(Error::Start { what });
+    }
+    let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
+    Ok((0..old.rows.len()).filter(|&i| !dropped.contains(&old.rows[i])).collect())
+}
+
+/// What the fit of the model left of its preconditioner, for the rows that stay. None where it left
+/// nothing, or rows have weights, by which kernel values would be others.
+fn factor_of(model: &Model, old: &Kept, stay: &[usize]) -> Result<Option<Arc<KeptFactor>>, Error> {
+    let Some(factor) = old.factor.as_ref().filter(|_| old.data.weights().is_none()) else {
+        return Ok(None);
+    };
+    if factor.n_samples() != old.rows.len() {
+        return Ok(None);
+    }
+    if stay.len() == old.rows.len() {
+        return Ok(Some(Arc::clone(factor)));
+    }
+    let mut place = vec![None; old.rows.len()];
+    stay.iter().enumerate().for_each(|(at, &i)| place[i] = Some(at));
+    let kernel_of = |rows: &[usize]| {
+        let signals = old.data.signals().select(Axis(0), rows);
+        let features = model.features.transform(signals.view())?;
+        let storage = Storage::new(OperatorKind::Tiled, Precision::F64);
+        let origin = Origin { map: &model.features, rows };
+        WithTrends(&Host).operator_from(origin, features.view(), &model.kernel(), storage)
+    };
+    Ok(KeptFactor::clone(factor).without(&place, kernel_of)?.map(Arc::new))
+}
+
 /// All rows that are left, and the model's coefficients for them.
-fn joined(model: &Model, old: &Kept, changes: &Changes) -> Result<(Dataset, State), Error> {
+fn joined(
+    model: &Model,
+    old: &Kept,
+    stay: &[usize],
+    changes: &Changes,
+) -> Result<(Dataset, State), Error> {
     let wrong = |what: String| Error::Start { what };
     let Some(support) = model.support() else {
         return Err(wrong(
@@ -78,15 +155,9 @@ fn joined(model: &Model, old: &Kept, changes: &Changes) -> Result<(Dataset, Stat
         ));
     };
     let known: HashSet<u64> = old.rows.iter().copied().collect();
-    if let Some(row) = changes.drop.iter().find(|row| !known.contains(row)) {
-        return Err(wrong(format!("row {row} is to be dropped, but the model has no such row")));
-    }
-    let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
-    let stay: Vec<usize> =
-        (0..old.rows.len()).filter(|&i| !dropped.contains(&old.rows[i])).collect();
     let place: HashMap<u64, usize> =
         stay.iter().enumerate().map(|(at, &i)| (old.rows[i], at)).collect();
-    let left = old.data.select(&stay);
+    let left = old.data.select(stay);
     let data = match &changes.new {
         Some(new) if stay.is_empty() => new.clone(),
         Some(new) => left.joined(new)?,

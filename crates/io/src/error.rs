@@ -653,6 +653,14 @@ fn key_missing(
 }
 
 impl DataError {
+    /// Where values are missing, without what a fit could do about it; none of other errors.
+    pub fn missing_in_words(&self) -> Option<String> {
+        match self {
+            Self::Missing { path, gaps, .. } => Some(gaps_in_words(path, gaps)),
+            _ => None,
+        }
+    }
+
     /// The same of a file with named columns.
     pub(crate) fn of_a_table(mut self) -> Self {
         if let Self::KeysAbsent { is_table, .. } = &mut self {
@@ -772,6 +780,18 @@ fn missing_values(
     of_decisions: &bool,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
+    let spelling = Spelling::of(f);
+    let drop = spelling.with_value("missing", "drop");
+    let what = gaps_in_words(path, gaps);
+    write!(f, "{what}; repair them, or leave those rows out with {drop}")?;
+    if *of_decisions {
+        return Ok(());
+    }
+    write!(f, ", or fill in means with {}", spelling.with_value("missing", "mean"))
+}
+
+/// Which values are missing, and where.
+fn gaps_in_words(path: &Path, gaps: &[Gaps]) -> String {
     const NAMED: usize = 8;
     let one = |gaps: &Gaps| {
         let rows: Vec<String> = gaps.rows.iter().map(usize::to_string).collect();
@@ -785,19 +805,8 @@ fn missing_values(
     }
     let count: usize = gaps.iter().map(|gaps| gaps.count).sum();
     let values = if count == 1 { "value is" } else { "values are" };
-    let spelling = Spelling::of(f);
-    let drop = spelling.with_value("missing", "drop");
-    write!(
-        f,
-        "`{}`: {count} {values} missing (NaN or empty): {} (counted from 0); repair them, or leave \
-         those rows out with {drop}",
-        path.display(),
-        named.join("; ")
-    )?;
-    if *of_decisions {
-        return Ok(());
-    }
-    write!(f, ", or fill in means with {}", spelling.with_value("missing", "mean"))
+    let (path, named) = (path.display(), named.join("; "));
+    format!("`{path}`: {count} {values} missing (NaN or empty): {named} (counted from 0)")
 }
 
 /// What a cell holds, and what helps.

@@ -1,10 +1,15 @@
-//! The rows a model learned from, kept in its file: what an update needs beside the model.
+//! The rows a model learned from, kept in its file: what an update needs beside the model. With
+//! them what the fit left of its preconditioner, which makes the update quicker.
+
+mod factor;
 
 use crate::model::{Problem, Tensor, numbers, row_numbers};
 use argwhy_core::Dataset;
 use argwhy_core::dataset::{ConstraintArrays, Constraints, Names};
+use argwhy_core::precond::KeptFactor;
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Ix1, Ix2};
 use safetensors::tensor::{Dtype, SafeTensors};
+use std::sync::Arc;
 
 /// What a model learned from.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +18,8 @@ pub struct Kept {
     pub data: Dataset,
     /// The number that each had in the data it came from.
     pub rows: Vec<u64>,
+    /// What the fit left of its preconditioner, where that is kept.
+    pub factor: Option<Arc<KeptFactor>>,
 }
 
 const ROWS: &str = "kept_rows";
@@ -48,6 +55,7 @@ pub(crate) fn tensors(kept: &Kept) -> Vec<Tensor> {
         add(LOWER, given.lower().map(ArrayBase::into_dyn));
         add(UPPER, given.upper().map(ArrayBase::into_dyn));
     }
+    tensors.extend(kept.factor.as_deref().map(factor::tensors).unwrap_or_default());
     tensors
 }
 
@@ -86,5 +94,6 @@ pub(crate) fn read(file: &SafeTensors<'_>, names: &Names) -> Result<Option<Kept>
     if !given.is_empty() {
         data = data.with_constraints(given).map_err(told)?;
     }
-    Ok(Some(Kept { data: data.with_names(names.clone()).map_err(told)?, rows }))
+    let factor = factor::read(file, data.n_samples(), data.decisions().ncols())?;
+    Ok(Some(Kept { data: data.with_names(names.clone()).map_err(told)?, rows, factor }))
 }

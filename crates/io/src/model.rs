@@ -25,8 +25,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-pub(crate) use tensors::row_numbers;
 pub(crate) use tensors::{Tensor, matrix, numbers};
+pub(crate) use tensors::{integers, row_numbers};
 use tensors::{prices, tensors_of};
 
 /// The newest format this version reads, and writes where a model needs it.

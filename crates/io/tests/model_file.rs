@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use crate::files::Folder;
+use argwhy_core::Dataset;
 use argwhy_core::dataset::Names;
 use argwhy_core::decision_set::{BoxLimits, DecisionSet, Prices, RowLabel};
 use argwhy_core::features::{Expansion, FeatureMap, FeatureSettings};
@@ -10,15 +12,19 @@ use argwhy_core::model::{
     Calibration, FeatureWeights, FitRecord, KeptOut, Law, LearnedTheta, Misfit, Misfits, Seen,
     Support,
 };
+use argwhy_core::precond::{KeptFactor, KeptGram, Triangle};
 use argwhy_core::problem::Certificate;
 use argwhy_core::solver::Status;
 use argwhy_core::{Model, Predictor};
 use argwhy_io::model::Problem;
-use argwhy_io::{ModelFileError, decode_model, encode_model, load_model, save_model};
+use argwhy_io::{
+    Kept, ModelFileError, decode_model, encode_model, load_model, save_model, save_model_with,
+};
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A model of these signals and coefficients; everything else is made up.
 fn model(
@@ -255,6 +261,92 @@ fn a_kernel_of_a_later_version_is_told_apart_from_damage() {
 }
 
 /// Written before there were kernels beyond three.
+/// Two rows that the small model learned from, and what its fit left of a preconditioner.
+fn kept() -> Kept {
+    let signals = array![[0.1, 0.2], [0.3, 1e-300]];
+    let data = Dataset::new(signals, array![[0.1, 0.2], [0.3, 0.1 + 0.2]]).unwrap();
+    let names = Names {
+        signals: small().names.signals,
+        decisions: small().names.decisions,
+        ..Names::default()
+    };
+    let data = data.with_names(names).unwrap();
+    let factor = KeptFactor {
+        pivots: vec![1, 0],
+        trace_left: 0.25,
+        owners: vec![0, 1],
+        grams: vec![
+            KeptGram {
+                free: vec![true, false],
+                triangle: Triangle::Double(vec![1.0, 0.1, 1e-300]),
+            },
+            KeptGram { free: vec![true, true], triangle: Triangle::Double(vec![2.0, -0.1, 3.0]) },
+        ],
+    };
+    Kept { data, rows: vec![3, 7], factor: Some(Arc::new(factor)) }
+}
+
+#[test]
+fn what_a_fit_left_of_its_preconditioner_is_kept_bit_for_bit() {
+    let folder = Folder::new();
+    let path = folder.write("m.argwhy", []);
+    save_model_with(&path, &small(), &settings(), Some(&kept())).unwrap();
+    assert_eq!(load_model(&path).unwrap().kept, Some(kept()));
+    // Single precision stays single, unless another matrix is double.
+    let with = |triangles: [Triangle; 2]| {
+        let mut kept = kept();
+        let mut factor = KeptFactor::clone(kept.factor.as_ref().unwrap());
+        for (gram, triangle) in factor.grams.iter_mut().zip(triangles) {
+            gram.triangle = triangle;
+        }
+        kept.factor = Some(Arc::new(factor));
+        save_model_with(&path, &small(), &settings(), Some(&kept)).unwrap();
+        let factor = load_model(&path).unwrap().kept.unwrap().factor.unwrap();
+        [factor.grams[0].triangle.clone(), factor.grams[1].triangle.clone()]
+    };
+    let single = || Triangle::Single(vec![1.0, 0.5, 0.25]);
+    let double = || Triangle::Double(vec![1.0, 0.5, 0.25]);
+    assert_eq!(with([single(), single()]), [single(), single()]);
+    assert_eq!(with([single(), double()]), [double(), double()]);
+}
+
+#[test]
+fn a_kept_factor_that_is_none_is_refused() {
+    let folder = Folder::new();
+    let path = folder.write("m.argwhy", []);
+    let refused = |change: &dyn Fn(&mut KeptFactor)| {
+        let mut kept = kept();
+        let mut factor = KeptFactor::clone(kept.factor.as_ref().unwrap());
+        change(&mut factor);
+        kept.factor = Some(Arc::new(factor));
+        save_model_with(&path, &small(), &settings(), Some(&kept)).unwrap();
+        load_model(&path).unwrap_err().to_string()
+    };
+    for (said, change) in [
+        ("pivots", (|f| f.pivots[0] = 2) as fn(&mut KeptFactor)),
+        ("twice", |f| f.pivots[0] = 0),
+        ("dimensions", |f| f.owners.truncate(1)),
+        ("without a matrix", |f| f.owners[0] = 2),
+        ("trace", |f| f.trace_left = -1.0),
+        ("numbers", |f| f.grams[0].triangle = Triangle::Double(vec![f64::NAN; 3])),
+    ] {
+        let error = refused(&change);
+        assert!(error.contains("the factor it keeps") && error.contains(said), "{said}: {error}");
+    }
+}
+
+/// Written by `fit --memory 31MiB --keep-data` when the arrays were new.
+#[test]
+fn models_with_a_kept_factor_are_read_for_ever() {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kept-factor.safetensors");
+    let kept = load_model(&path).unwrap().kept.unwrap();
+    let factor = kept.factor.unwrap();
+    assert_eq!((kept.data.n_samples(), factor.n_samples()), (400, 400));
+    assert!(factor.rank() > 4 && factor.grams.len() == 1, "{}", factor.rank());
+    assert_eq!(factor.validate(400, 1).unwrap(), ());
+}
+
 #[test]
 fn models_of_earlier_versions_are_read() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,7 +1,7 @@
 //! Files that were changed at random: every answer is `Ok` or an error that says something.
 //!
-//! The files are the corpora of `fuzz/`; changes follow from a seed. `ARGWHY_MUTATIONS` is how many
-//! of each reader are tried.
+//! The files are the corpora of `fuzz/`; changes follow from a seed, `ARGWHY_MUTATIONS_SEED`.
+//! `ARGWHY_MUTATIONS` is how many of each reader are tried.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -25,7 +25,16 @@ fn corpus(reader: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn count() -> usize {
-    std::env::var("ARGWHY_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(USUAL)
+    usize::try_from(asked("ARGWHY_MUTATIONS").unwrap_or(USUAL as u64)).unwrap()
+}
+
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|n| n.parse().ok())
+}
+
+/// The changes of one file, others for each seed.
+fn stream(name: &str) -> impl RngExt + use<> {
+    argwhy_core::random::stream(asked("ARGWHY_MUTATIONS_SEED").unwrap_or(0), name)
 }
 
 /// A few changes of the kinds that readers trip over.
@@ -72,8 +81,8 @@ fn answers(reader: &str, ending: &str) {
     let usual = DataRequest { budget, missing: Missing::Drop, ..DataRequest::default() };
     let all = DataRequest { signals: Some("*".to_owned()), want_decisions: false, ..usual.clone() };
     let limited = DataRequest { constraints: true, episodes: true, ..usual.clone() };
-    for (at, (name, bytes)) in files.iter().enumerate() {
-        let mut random = argwhy_core::random::stream(at as u64, reader);
+    for (name, bytes) in &files {
+        let mut random = stream(&format!("{reader}/{name}"));
         for trial in 0..count().div_ceil(files.len()) {
             let path = folder.write(&format!("f.{ending}"), mutated(bytes, &mut random));
             for request in [&usual, &all, &limited] {
@@ -92,7 +101,7 @@ fn answers(reader: &str, ending: &str) {
 fn models() {
     for (name, bytes) in corpus("model") {
         assert!(decode_model(&bytes).is_ok(), "{name}");
-        let mut random = argwhy_core::random::stream(0, &name);
+        let mut random = stream(&name);
         for _ in 0..count() {
             let _ = decode_model(&mutated(&bytes, &mut random));
         }

@@ -63,7 +63,7 @@ impl Explainer<'_> {
                 .chain([own.lower()[j], own.upper()[j], decision[j]])
                 .filter(|value| (low..=high).contains(value))
                 .collect();
-            at.sort_by(f64::total_cmp);
+            at.sort_unstable_by(f64::total_cmp);
             at.dedup();
             let with = |value: f64| {
                 let mut moved = decision.clone();

@@ -5,7 +5,7 @@ use crate::pipeline::Pipeline;
 use crate::settings::{FitSettings, KernelKind};
 use argwhy_core::features::{Expansion, FeatureMap, FeatureSettings, Normalization};
 use argwhy_core::{Dataset, Predictor};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -147,22 +147,59 @@ impl Learned {
         let here = self.features.transform(signals)?;
         let work = here.len() as f64 * self.seen.nrows() as f64;
         let every = (work / MOST_WORK).ceil().max(1.0) as usize;
-        let found: Vec<usize> = (0..here.nrows())
-            .into_par_iter()
-            .map(|i| self.nearest_to(here.row(i), every))
-            .collect();
+        let mut found = nearest(self.seen.slice(s![..;every, ..]), here.view());
+        found.iter_mut().for_each(|place| *place *= every);
         Ok(self.decisions.select(Axis(0), &found))
     }
+}
 
-    /// The situation nearest to `here`, of every so many.
-    fn nearest_to(&self, here: ArrayView1<'_, f64>, every: usize) -> usize {
-        let mut nearest = (f64::INFINITY, 0);
-        for (i, seen) in self.seen.outer_iter().enumerate().step_by(every) {
-            let square: f64 = seen.iter().zip(here).map(|(a, b)| (a - b) * (a - b)).sum();
-            if square < nearest.0 {
-                nearest = (square, i);
+/// Points whose distances are computed side by side.
+const BLOCK: usize = 64;
+
+/// The place of the point nearest to each of `here`, the first of those that are equally far.
+fn nearest(points: ArrayView2<'_, f64>, here: ArrayView2<'_, f64>) -> Vec<usize> {
+    let mut found = vec![(f64::INFINITY, 0); here.nrows()];
+    found.par_chunks_mut(BLOCK).enumerate().for_each(|(part, found)| {
+        let here = here.slice(s![part * BLOCK.., ..]);
+        let mut block = vec![0.0; BLOCK * points.ncols()];
+        for (b, rows) in points.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
+            // One coordinate after the other.
+            for (to, column) in block.chunks_exact_mut(BLOCK).zip(rows.columns()) {
+                to.iter_mut().zip(column).for_each(|(to, value)| *to = *value);
+            }
+            for (nearest, here) in found.iter_mut().zip(here.rows()) {
+                let mut squares = [0.0; BLOCK];
+                for (column, at) in block.chunks_exact(BLOCK).zip(here) {
+                    for (square, value) in squares.iter_mut().zip(column) {
+                        *square += (value - at) * (value - at);
+                    }
+                }
+                // In a block that is not full the rest is left of the one before.
+                for (i, &square) in squares[..rows.nrows()].iter().enumerate() {
+                    if square < nearest.0 {
+                        *nearest = (square, b * BLOCK + i);
+                    }
+                }
             }
         }
-        nearest.1
+    });
+    found.into_iter().map(|(_, place)| place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{array, concatenate};
+
+    #[test]
+    fn the_nearest_point_is_found_in_any_block_and_the_first_of_equals() {
+        let points = Array2::from_shape_fn((3 * BLOCK + 5, 2), |(i, j)| {
+            if j == 0 { (i % 100) as f64 } else { (i / 100) as f64 }
+        });
+        let here = &points + &array![0.2, -0.3];
+        assert!(nearest(points.view(), here.view()).into_iter().eq(0..points.nrows()));
+        let twice = concatenate![Axis(0), points, points];
+        assert!(nearest(twice.view(), here.view()).into_iter().eq(0..points.nrows()));
+        assert_eq!(nearest(array![[3.0]].view(), array![[-1e9]].view()), [0]);
     }
 }

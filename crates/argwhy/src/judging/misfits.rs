@@ -4,7 +4,8 @@ use super::division::ranges_of;
 use super::verdict::Judgement;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
-use argwhy_core::leave_one_out::{bytes, leave_one_out};
+use crate::plan::process_bytes;
+use argwhy_core::leave_one_out::{Room, leave_one_out};
 use argwhy_core::model::{KeptOut, Misfits, Support};
 use argwhy_core::{Dataset, Model};
 use ndarray::{Array2, Axis};
@@ -34,10 +35,13 @@ impl Pipeline {
         model: &Model,
     ) -> Result<Option<Misfits>, Error> {
         let Some(support) = model.support() else { return Ok(None) };
-        let needed = bytes(rows.len(), model.decision_dim());
-        if model.record.certificate.relative_gap > NEAR || needed > self.settings().memory.0 / 2 {
+        if model.record.certificate.relative_gap > NEAR {
             return Ok(None);
         }
+        let limit = self.settings().memory.0;
+        // Half of it, or of what the program and its threads leave: data and model have the other.
+        let beside = limit.saturating_sub(process_bytes(self.settings())) / 2;
+        let room = Room { whole: limit / 2, beside };
         let (problem, rows) = self.problem(data, &ranges_of(rows))?;
         let problem = problem.with_theta(model.metric()?);
         let problem = problem.with_regularization(model.record.regularization)?;
@@ -47,7 +51,7 @@ impl Pipeline {
         let Some(coefficients) = coefficients(support, &numbers) else { return Ok(None) };
         let expected = self.with_threads(|| {
             let features = features.view();
-            Ok(leave_one_out(&problem, &support.kernel, features, coefficients.view())?)
+            Ok(leave_one_out(&problem, &support.kernel, features, coefficients.view(), room)?)
         })?;
         let decided = data.decisions().select(Axis(0), &rows);
         let told = |expected: Array2<f64>| {

@@ -114,6 +114,9 @@ impl Judgement {
             "groups" => "whole groups",
             "time" => "the last in time",
             "data" => return format!("{} rows", self.n_judged),
+            "new" => {
+                return format!("{} new rows (before it learned from them)", self.n_judged);
+            }
             _ => "at random",
         };
         format!("{} rows kept aside ({how})", self.n_judged)

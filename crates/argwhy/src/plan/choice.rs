@@ -29,7 +29,8 @@ impl Plan {
         };
         let n_together = blocks[0].max(blocks[1]);
         let Sizes { n_features, decision_dim, coupled, .. } = sizes;
-        let remote_rank = if coupled {
+        let of_blocks = settings.solver == SolverKind::Sso;
+        let remote_rank = if coupled || (of_blocks && !backend.keeps_blocks()) {
             None
         } else {
             backend.factor_rank(&kernel, n_together, n_features, decision_dim)
@@ -226,6 +227,7 @@ fn compact_resolves(settings: &FitSettings, kernel: &Kernel, n_samples: usize) -
 /// What SSO solves for at once: samples of a block, samples of a part of the warm-up.
 fn blocks(settings: &FitSettings, n_samples: usize) -> Result<[usize; 2], Error> {
     let sso = settings.sso();
+    sso.validate(n_samples)?;
     let block = sso.block.count(n_samples)?;
     let part = match sso.init {
         Initialization::WarmUp | Initialization::PaperWarmUp => {

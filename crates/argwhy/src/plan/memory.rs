@@ -3,9 +3,10 @@
 use super::{Sizes, block_rank};
 use crate::settings::{FitSettings, SolverKind};
 use argwhy_core::Kernel;
-use argwhy_core::backend::{Backend, Storage};
+use argwhy_core::backend::{Backend, Host, Storage};
 use argwhy_core::operator::{OperatorKind, Precision};
-use argwhy_core::precond::LowRank;
+use argwhy_core::precond::{KeptFactor, LowRank};
+use argwhy_core::solver::sso::Initialization;
 use argwhy_core::solver::{NewtonSettings, newton, primal, theta};
 
 /// The program itself, its first threads, and what the allocator keeps.
@@ -24,6 +25,11 @@ const MOST_GRAM_TASKS: usize = 64;
 /// Arrays of decision_dim × n_samples numbers that a checkpoint takes: what is kept, and while it
 /// is written its bytes and the file's.
 const CHECKPOINT_ARRAYS: usize = 3;
+
+/// Arrays of decision_dim × samples numbers that blocks solved at once have beside their own.
+const FOUND_ARRAYS: usize = 5;
+/// Copies of a message to workers until it is on its way.
+const MESSAGE_COPIES: usize = 3;
 
 /// What a plan of a kernel fit is chosen among.
 pub(super) struct Choices<'a> {
@@ -49,7 +55,7 @@ impl Choices<'_> {
                 // larger of a block and a part of the warm-up beside it.
                 let beside = self.blocks.map(|n_samples| {
                     // A part of the sets at most.
-                    let block = Sizes { n_loaded: 0, n_samples, ..sizes };
+                    let block = Sizes { n_loaded: 0, n_samples, n_factors: 0, ..sizes };
                     let own = NewtonSettings {
                         max_rank: block_rank(sizes, rank, self.n_together),
                         ..self.settings.newton()
@@ -59,8 +65,27 @@ impl Choices<'_> {
                 process
                     + self.memory_of(sizes, precision, OperatorKind::Tiled, 0)
                     + beside[0].max(beside[1])
+                    + self.together()
             }
         }
+    }
+
+    /// What blocks that are solved at once take beside each other: what they found, what becomes
+    /// of it for all samples, and, where they are solved elsewhere, messages.
+    fn together(&self) -> u64 {
+        let Sizes { n_samples, decision_dim, n_features, set_numbers, .. } = self.sizes;
+        let at_once = self.settings.concurrent_blocks;
+        let samples = if at_once > 1 { at_once.saturating_mul(self.blocks[0]) } else { 0 };
+        let samples = samples.min(n_samples);
+        let steps = if at_once > 1 { 2 * decision_dim * n_samples } else { 0 };
+        let sent =
+            if self.settings.init == Initialization::PaperWarmUp { n_samples } else { samples };
+        let messages = if self.backend.name() == Host.name() || sent == 0 {
+            0
+        } else {
+            MESSAGE_COPIES * (sent * (4 * decision_dim + n_features) + set_numbers)
+        };
+        ((steps + FOUND_ARRAYS * decision_dim * samples + messages) * size_of::<f64>()) as u64
     }
 
     fn memory_of(
@@ -87,13 +112,22 @@ impl Choices<'_> {
         let storage = Storage::new(kind, precision);
         // The preconditioner is built before the first product.
         let product = self.backend.product_bytes(n_samples, vectors);
-        // What the backend keeps is not this process's.
-        let rank = if self.remote_rank.is_some() && rank < n_samples { 0 } else { rank };
+        // What the backend keeps is not this process's, but for what goes with it.
+        let is_remote = self.remote_rank.is_some() && rank < n_samples;
+        let beside = if is_remote {
+            let shape = (n_samples, n_features);
+            self.backend.factor_bytes(&self.kernel, shape, (rank, 0), decision_dim)
+        } else {
+            0
+        };
+        let rank = if is_remote { 0 } else { rank };
         let building = if rank < n_samples { LowRank::building_bytes(n_samples, rank) } else { 0 };
         (numbers * size_of::<f64>()) as u64
             + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)
             + product.max(building)
             + solver(n_samples, decision_dim, rank)
+            + sizes.n_factors as u64 * KeptFactor::bytes(rank, decision_dim)
+            + beside
             + learning
     }
 }

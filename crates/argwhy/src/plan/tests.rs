@@ -25,6 +25,7 @@ fn sizes(n_samples: usize) -> Sizes {
         set_numbers: 6,
         coupled: false,
         learns_theta: false,
+        n_factors: 0,
     }
 }
 

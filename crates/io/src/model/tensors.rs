@@ -21,6 +21,16 @@ impl Tensor {
         Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
     }
 
+    /// An array whose bytes are there already.
+    pub(crate) fn of_bytes(
+        name: &'static str,
+        dtype: Dtype,
+        shape: Vec<usize>,
+        bytes: Vec<u8>,
+    ) -> Self {
+        Self { name, dtype, shape, bytes }
+    }
+
     pub(crate) fn list<const N: usize>(
         name: &'static str,
         dtype: Dtype,
@@ -118,6 +128,14 @@ pub(super) fn prices(
         limits: codes.map(RowLabel::from_code).collect(),
         values: values.collect(),
     })
+}
+
+/// A list of short integers.
+pub(crate) fn integers(tensor: &TensorView<'_>) -> Result<Vec<u32>, Problem> {
+    if tensor.dtype() != Dtype::U32 || tensor.shape().len() != 1 {
+        return Err(Problem::Damaged("a list of integers has the wrong type".into()));
+    }
+    Ok(tensor.data().as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
 }
 
 pub(crate) fn row_numbers(tensor: &TensorView<'_>) -> Result<Vec<u64>, Problem> {
