@@ -5,26 +5,37 @@
 
 use crate::array::matrix;
 use crate::error::{detached, exception};
+use crate::search::Patience;
 use argwhy::core::Kernel;
 use argwhy::core::operator::{HostOperator, KernelOperator, OperatorKind, Precision};
 use argwhy::machine::thread_pool;
-use argwhy_cluster::{Job, Machines, Opening};
+use argwhy_cluster::{Job, Machines, Opening, PanelKeeper};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyTuple};
 use rayon::ThreadPool;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-/// An object with `open`, `product`, `rows`, `columns` and `close`: `argwhy.ray.Cluster`, or one of
-/// a user's own.
+/// Between two times that whoever waits for blocks is asked whether to stop.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// An object with `open`, `product`, `rows`, `columns`, `close` and maybe `blocks`:
+/// `argwhy.ray.Cluster`, or one of a user's own.
 pub struct PyMachines {
     object: Py<PyAny>,
     n_cores: usize,
     wants_features: bool,
     have_gpus: bool,
+    /// Samples from which on its `panels` keep preconditioners; none where it has none.
+    spread_from: Option<usize>,
 }
 
 impl PyMachines {
@@ -35,7 +46,19 @@ impl PyMachines {
         // Objects of a user's own need not have heard of GPUs.
         let gpus = object.getattr_opt("gpus")?;
         let have_gpus = gpus.map_or(Ok(false), |gpus| gpus.is_truthy())?;
-        Ok(Self { object: object.clone().unbind(), n_cores, wants_features, have_gpus })
+        let keeps = object.getattr_opt("panels")?.is_some();
+        let spread_from =
+            if keeps { Some(object.getattr("spread_from")?.extract()?) } else { None };
+        let object = object.clone().unbind();
+        Ok(Self { object, n_cores, wants_features, have_gpus, spread_from })
+    }
+
+    pub fn object(&self) -> &Py<PyAny> {
+        &self.object
+    }
+
+    pub fn spread_from(&self) -> usize {
+        self.spread_from.unwrap_or(usize::MAX)
     }
 
     /// Calls a method that answers with a matrix.
@@ -66,7 +89,7 @@ fn indices<'py>(py: Python<'py>, samples: &[usize]) -> Bound<'py, PyArray1<u64>>
 }
 
 /// Fails where the answer has another shape than was asked for.
-fn checked(found: Array2<f64>, shape: (usize, usize)) -> Result<Array2<f64>, String> {
+pub fn checked(found: Array2<f64>, shape: (usize, usize)) -> Result<Array2<f64>, String> {
     if found.dim() == shape {
         return Ok(found);
     }
@@ -145,6 +168,49 @@ impl Machines for PyMachines {
         Ok(())
     }
 
+    fn solve_blocks(&self) -> bool {
+        // Objects of a user's own need not have heard of blocks.
+        Python::attach(|py| self.object.bind(py).hasattr("blocks").unwrap_or(false))
+    }
+
+    fn blocks(
+        &self,
+        matrix: u64,
+        tasks: Vec<Vec<u8>>,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Patience { stop: Arc::clone(&stop), end: None };
+        let ask = move || {
+            Python::attach(|py| {
+                let tasks: Vec<_> = tasks.iter().map(|task| PyBytes::new(py, task)).collect();
+                let answer = self.object.bind(py).call_method1("blocks", (matrix, tasks, stopped));
+                let answers =
+                    answer.and_then(|found| found.extract::<Option<Vec<PyBackedBytes>>>());
+                let answers = answers.map_err(|error| words(py, &error))?;
+                Ok(answers.map(|found| found.iter().map(|bytes| bytes.to_vec()).collect()))
+            })
+        };
+        // Whoever asks whether to stop is this thread, which does not wait for the other one.
+        std::thread::scope(|scope| {
+            let (to, from) = mpsc::channel();
+            scope.spawn(move || to.send(ask()));
+            loop {
+                match from.recv_timeout(BEAT) {
+                    Ok(answer) => return answer,
+                    Err(RecvTimeoutError::Timeout) => stop.store(stops(), Ordering::Relaxed),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err("the thread that waits for blocks ended".to_owned());
+                    }
+                }
+            }
+        })
+    }
+
+    fn panels(&self) -> Option<&dyn PanelKeeper> {
+        self.spread_from.map(|_| self as &dyn PanelKeeper)
+    }
+
     fn close(&self, matrix: u64) {
         // What cannot be closed is closed with its worker.
         Python::attach(|py| {
@@ -166,7 +232,16 @@ impl Shard {
         detached(py, || Ok(self.pool.install(work)))
     }
 
-    fn samples(&self, samples: &PyReadonlyArray1<'_, u64>) -> PyResult<Vec<usize>> {
+    pub fn inner(&self) -> &argwhy_cluster::Shard {
+        &self.inner
+    }
+
+    /// Computes on this shard's threads.
+    pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pool.install(work)
+    }
+
+    pub fn samples(&self, samples: &PyReadonlyArray1<'_, u64>) -> PyResult<Vec<usize>> {
         let samples: Vec<usize> = samples.as_array().iter().map(|&i| i as usize).collect();
         let n_samples = self.inner.n_samples();
         match samples.iter().find(|&&i| i >= n_samples) {
@@ -284,6 +359,12 @@ impl Shard {
         let found = found.map_err(exception)?;
         Ok(PyArray2::from_owned_array(py, found))
     }
+
+    /// A block of samples, solved: the answer to what a solver asked, both in its own words.
+    fn block<'py>(&self, py: Python<'py>, task: PyBackedBytes) -> PyResult<Bound<'py, PyBytes>> {
+        let answer = self.run(py, || self.inner.block(&task))?.map_err(exception)?;
+        Ok(PyBytes::new(py, &answer))
+    }
 }
 
 /// Parts that workers share a product of `n_samples` in, and columns that are computed together.
@@ -310,8 +391,9 @@ pub fn add_part(
     Ok(())
 }
 
-/// Samples that the cost of a pair is measured on.
-const MEASURED: usize = 2400;
+/// Samples that the cost of a pair is measured on: so many that their features are in no core's own
+/// cache, as those of a fit that needs a cluster are not.
+const MEASURED: usize = 12_000;
 
 /// Multiplies `times` times on one thread, for whoever looks at the clock; pairs of samples that a
 /// product has.

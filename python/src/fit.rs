@@ -9,6 +9,7 @@ use crate::progress::{Follow, Iteration, Message};
 use crate::record::history;
 use crate::settings::{json, settings};
 use argwhy::core::dataset::{Names, Units};
+use argwhy::core::precond::KeptFactor;
 use argwhy::core::wording::Worded;
 use argwhy::io::{RowRanges, load_checkpoint};
 use argwhy::notes::cautions;
@@ -41,13 +42,28 @@ pub struct Fit {
     cautions: Vec<String>,
     /// What stopped the fit from outside: a KeyboardInterrupt, or what a callback raised.
     interruption: Option<Py<PyAny>>,
+    /// For a fit of more rows, where this one was to leave it.
+    left: Option<Py<Left>>,
+}
+
+/// What a fit has left of its preconditioner.
+#[pyclass(frozen, module = "argwhy._argwhy")]
+pub struct Left(Arc<KeptFactor>);
+
+#[pymethods]
+impl Left {
+    /// The samples it is made of.
+    #[getter]
+    fn pivots(&self) -> Vec<usize> {
+        self.0.pivots.clone()
+    }
 }
 
 /// Fits. `follow` has `on_plan(lines)` and `on_iteration(iteration) -> bool`; true stops.
 #[pyfunction]
 #[pyo3(signature = (
     signals, decisions, parameters, *, weights=None, limits=None, rows=None, follow=None,
-    names=None, units=None, more=None, start=None, same_features=false, checkpoint=None,
+    names=None, units=None, more=None, start=None, left=None, leave=false, checkpoint=None,
     resume=None, backend=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the estimator's fit, one by one")]
@@ -64,7 +80,8 @@ pub fn fit(
     units: Option<BTreeMap<String, String>>,
     more: Option<Vec<MoreRows<'_>>>,
     start: Option<&Bound<'_, Model>>,
-    same_features: bool,
+    left: Option<&Bound<'_, Left>>,
+    leave: bool,
     checkpoint: Option<(PathBuf, f64)>,
     resume: Option<PathBuf>,
     backend: Option<&Bound<'_, PyAny>>,
@@ -77,10 +94,15 @@ pub fn fit(
     }
     if let Some(model) = start {
         let core = model.get().core();
-        pipeline = pipeline.starting_from(Start::Model(Box::new(core.clone())));
-        if same_features {
-            pipeline = pipeline.with_features(core.features.clone());
-        }
+        pipeline = if more.is_some() {
+            let factor = left.map(|left| Arc::clone(&left.get().0));
+            pipeline.growing_from(core, factor).map_err(exception)?
+        } else {
+            pipeline.starting_from(Start::Model(Box::new(core.clone())))
+        };
+    }
+    if leave {
+        pipeline = pipeline.leaving_factor();
     }
     if let Some((path, every)) = checkpoint {
         let every = Duration::try_from_secs_f64(every).map_err(|error| {
@@ -116,6 +138,7 @@ pub fn fit(
     let outside = json(py, &fit.outside)?.unbind();
     let settings = fit.settings().clone();
     let cautions = cautions(&settings, constrained, &fit.outside);
+    let left = fit.outcome.factor.map(|factor| Py::new(py, Left(factor))).transpose()?;
     let mut sources = fit.sources;
     let (python, own) = (py.version_info(), &mut sources.provenance);
     own.versions.insert("python".to_owned(), format!("{}.{}", python.major, python.minor));
@@ -126,6 +149,7 @@ pub fn fit(
         outside,
         verdict,
         interruption: interruption.map(|error| error.into_value(py).into_any()),
+        left,
         model: Py::new(py, Model::new((&settings, &sources), fit.model)?)?,
     })
 }

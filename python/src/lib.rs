@@ -16,6 +16,7 @@ mod experts;
 mod explain;
 mod fit;
 mod model;
+mod panels;
 mod pool;
 mod progress;
 mod record;
@@ -40,9 +41,11 @@ mod _argwhy {
     #[pymodule_export]
     use crate::explain::{explain, explain_one, familiarity};
     #[pymodule_export]
-    use crate::fit::{Fit, fit};
+    use crate::fit::{Fit, Left, fit};
     #[pymodule_export]
     use crate::model::{Model, load_model, model_from_bytes, r2};
+    #[pymodule_export]
+    use crate::panels::{Panels, panel_starts, spread_from};
     #[pymodule_export]
     use crate::progress::Iteration;
     #[pymodule_export]

@@ -131,11 +131,11 @@ fn judged_by(judge: Option<&str>) -> PyResult<Judge> {
     }
 }
 
-/// Whether a crew should stop.
+/// Whether those who work for a solver or a search should stop.
 #[pyclass(frozen, module = "argwhy._argwhy")]
-struct Patience {
-    stop: Arc<AtomicBool>,
-    end: Option<Instant>,
+pub struct Patience {
+    pub stop: Arc<AtomicBool>,
+    pub end: Option<Instant>,
 }
 
 #[pymethods]

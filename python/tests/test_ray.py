@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -40,6 +41,18 @@ SETTINGS = {
 }
 # Too little memory for a factor of all of K, so that there are many products.
 ITERATED = {**SETTINGS, "memory": "44MiB"}
+
+# Four blocks at once, each by a worker, and a warm-up of parts that are solved at once.
+BLOCKS = {
+    **SETTINGS,
+    "solver": "sso",
+    "block": 100,
+    "concurrent_blocks": 4,
+    "init": "paper-warm-up",
+    "warm_up": 3,
+    "tol": 1e-3,
+    "max_iterations": 12,
+}
 
 
 def rows(n, seed=0):
@@ -71,6 +84,7 @@ FITS = {
     "iterated": (2000, ITERATED),
     "trend": (1500, {**ITERATED, "kernel": "matern52", "trend": "linear", "regularization": 1e-4}),
     "sso": (700, {**SETTINGS, "solver": "sso", "tol": 1e-4}),
+    "blocks": (700, {**BLOCKS, "kernel": "matern52", "trend": "linear"}),
     "theta": (300, {**SETTINGS, "theta": "learn", "regularization": 1e-3}),
 }
 
@@ -155,6 +169,56 @@ def test_workers_killed_at_random_moments_change_no_bit(address, caplog):
         assert 0 < cluster.status()["lost"] <= len(killed)
     assert "was lost" in caplog.text
     assert "took the place" in caplog.text
+
+
+def test_blocks_are_solved_by_workers_whoever_dies(address, caplog):
+    X, y = rows(1200)
+    here = KernelInverseOptimizer(**BLOCKS).fit(X, y)
+    with Cluster(workers=3, cpus=1) as cluster:
+        while len(cluster.pids()) < 3:
+            KernelInverseOptimizer(**ITERATED, backend=cluster).fit(X, y)
+        asked, killed = [], set()
+        solved = cluster.blocks
+
+        def blocks(matrix, tasks, stopped):
+            asked.append(len(tasks))
+            if len(asked) in {1, 3, 6}:
+                pid = random.Random(len(asked)).choice(cluster.pids())
+                killed.add(pid)
+                threading.Timer(0.02, end, [pid]).start()
+            return solved(matrix, tasks, stopped)
+
+        cluster.blocks = blocks
+        there = KernelInverseOptimizer(**BLOCKS, backend=cluster).fit(X, y)
+    assert asked[0] == 3, "parts of the warm-up"
+    assert set(asked[1:]) == {4}
+    assert len(asked) == 1 + there.n_iter_
+    assert killed
+    assert "took the place" in caplog.text
+    same(here, there)
+
+
+def test_blocks_end_when_the_fit_is_stopped(pair):
+    X, y = rows(1200)
+    pair.connect()
+
+    class Slow:
+        """Workers that never answer."""
+
+        gpus = 0
+
+        def __getattr__(self, name):
+            return getattr(pair, name)
+
+        def blocks(self, matrix, tasks, stopped):
+            while not stopped():
+                time.sleep(0.01)
+
+    began = time.monotonic()
+    est = KernelInverseOptimizer(**BLOCKS, time_limit=1.0, backend=Slow())
+    est.fit(X, y)
+    assert est.status_ == "time_limit"
+    assert time.monotonic() - began < 30
 
 
 def test_all_workers_of_a_node_lost_at_once_change_no_bit(address):
@@ -333,6 +397,42 @@ def test_the_command_fits_on_ray(address, command, tmp_path, monkeypatch):
     assert refused.returncode == 2
 
 
+def test_the_job_for_kubernetes_fits_and_goes_on(address, command, tmp_path, monkeypatch):
+    manifests = Path(__file__).parents[2] / "examples" / "ray" / "kuberay.yaml"
+    script, job, policy = pytest.importorskip("yaml").safe_load_all(manifests.read_text())
+    assert script["metadata"]["name"] == policy["metadata"]["name"] == job["metadata"]["name"]
+    cluster = job["spec"]["rayClusterSpec"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    for group in groups:
+        assert group["template"]["metadata"]["labels"] == policy["spec"]["podSelector"]["matchLabels"]
+
+    X, y = rows(700)
+    np.savez(tmp_path / "d.npz", observations=X, actions=y)
+    command("convert", tmp_path / "d.npz", tmp_path / "demonstrations.parquet")
+    (tmp_path / "argwhy").symlink_to(command.program)
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    words = script["data"]["fit.sh"].replace("/data/", f"{tmp_path}/")
+    for theirs, ours in {"48GiB": "1GiB", "--ray-workers 8": "--ray-workers 2", "--ray-cpus 16": "--ray-cpus 1"}.items():
+        assert theirs in words
+        words = words.replace(theirs, ours)
+    (tmp_path / "fit.sh").write_text(words)
+
+    def run():
+        return subprocess.run(["bash", tmp_path / "fit.sh"], capture_output=True, text=True, timeout=120, check=True)
+
+    assert "on ray" in run().stderr
+    # As a job leaves one that is stopped before its end.
+    options = ["--bounds=-1,1", "--memory", "1GiB", "--max-iterations", 1, "--quiet", "--ray", address]
+    options += ["--ray-workers", 2, "--ray-cpus", 1, "--checkpoint", tmp_path / "fit.checkpoint", "--checkpoint-every", "0.001s"]
+    command("fit", tmp_path / "demonstrations.parquet", *options, "-o", tmp_path / "stopped.argwhy", check=False)
+    assert (tmp_path / "fit.checkpoint").exists()
+    assert "going on from a checkpoint" in run().stderr
+    assert KernelInverseOptimizer.load(tmp_path / "expert.argwhy").status_ == "solved"
+    assert not (tmp_path / "fit.checkpoint").exists()
+
+
 GRID = {"kernel": ["rbf", "matern52", "laplace"], "gamma": [0.1, 0.3, 1.0], "regularization": [1e-3, 1e-5]}
 
 
@@ -441,6 +541,53 @@ def test_the_command_searches_on_ray(address, command, tmp_path, monkeypatch):
     refused = command(*common, "-o", tmp_path / "no", "--ray", address, "--ray-gpus", 2, check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip() == "error: gpus is 2; a worker uses one, so ask for more workers instead"
+
+
+def test_the_command_has_blocks_solved_on_ray(address, command, tmp_path, monkeypatch):
+    X, y = rows(500)
+    np.savez(tmp_path / "d.npz", observations=X, actions=y)
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    common = [tmp_path / "d.npz", "--bounds=-1,1", "--operator", "tiled", "--json", "--holdout", "0", "-k", "1e-3"]
+    common += ["--solver", "sso", "--block", 60, "--concurrent-blocks", 3, "--tol", "1e-3"]
+    fits = []
+    for more in ([], ["--ray", address, "--ray-workers", 2, "--ray-cpus", 1]):
+        done = command("fit", *common, "-o", tmp_path / "m.argwhy", *more)
+        assert done.returncode == 0, done.stderr
+        fits.append(KernelInverseOptimizer.load(tmp_path / "m.argwhy"))
+    same(*fits)
+
+
+def test_blocks_by_pipes_end_when_asked_to():
+    class Endless:
+        """Solves a block between any two questions whether to stop."""
+
+        def blocks(self, matrix, tasks, stopped):
+            assert matrix == 7
+            found = []
+            for task in tasks:
+                if stopped():
+                    return None
+                found.append(task[::-1])
+            return found
+
+        def progress(self):
+            return "workers 1/1"
+
+    source, target = io.BytesIO(), io.BytesIO()
+    for stop in (False, False, False, True):
+        send(source, {"call": "wait", "stop": stop})
+    source.seek(0)
+    bridge = Bridge(source, target)
+    bridge._cluster = Endless()
+    tasks = [np.frombuffer(task, np.uint8) for task in (b"ab", b"cde")]
+    words, *answers = bridge.answer({"call": "blocks", "matrix": 7}, tasks)
+    assert words == {"waiting": False, "stopped": False, "progress": "workers 1/1"}
+    assert [answer.tobytes() for answer in answers] == [b"ba", b"edc"]
+    target.seek(0)
+    assert [receive(target)[0]["waiting"] for _ in range(2)] == [True, True]
+    words, *answers = bridge.answer({"call": "blocks", "matrix": 7}, tasks)
+    assert words["stopped"]
+    assert not answers
 
 
 def test_a_search_by_pipes_ends_when_asked_to():

@@ -3,6 +3,7 @@
 use crate::job::Job;
 use crate::machines::{Machines, Opening};
 use crate::operator::ClusterOperator;
+use crate::panels::{ClusterFactor, PanelKeeper};
 use argwhy_core::backend::{Backend, Host, Origin, Storage};
 use argwhy_core::operator::{HostOperator, KernelOperator, OperatorKind};
 use argwhy_core::{Error, Kernel};
@@ -13,8 +14,11 @@ use std::sync::Arc;
 /// Seconds that a product takes beside computing: messages to workers and back.
 const LATENCY: f64 = 0.01;
 
-/// Workers somewhere else; this process solves, keeps the samples' features too and the
-/// preconditioner.
+/// Multiply-adds a second of a core, in a preconditioner.
+const CORE_RATE: f64 = 1.2e10;
+
+/// Workers somewhere else; this process solves and keeps the samples' features too. The
+/// preconditioner is the workers' where there are many samples, otherwise this process's.
 #[derive(Clone, Debug)]
 pub struct ClusterBackend {
     machines: Arc<dyn Machines>,
@@ -97,6 +101,31 @@ impl Backend for ClusterBackend {
         let opening = Opening { job: &job, rows: origin.rows, features };
         let machines = Arc::clone(&self.machines);
         Ok(Box::new(ClusterOperator::open(machines, opening, local, on_gpus)?))
+    }
+
+    /// Whatever is asked for: what workers have room for is theirs to say.
+    fn factor_rank(&self, _: &Kernel, n_samples: usize, _: usize, _: usize) -> Option<usize> {
+        let spreads = |keeper: &dyn PanelKeeper| n_samples >= keeper.spread_from();
+        self.machines.panels().is_some_and(spreads).then_some(n_samples)
+    }
+
+    fn factor_bytes(
+        &self,
+        _: &Kernel,
+        shape: (usize, usize),
+        rows: (usize, usize),
+        decision_dim: usize,
+    ) -> u64 {
+        ClusterFactor::bytes(shape.0, rows, decision_dim)
+    }
+
+    fn factor_rate(&self) -> f64 {
+        CORE_RATE * self.machines.n_cores() as f64
+    }
+
+    /// SSO's are the driver's.
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 
     fn product_seconds(

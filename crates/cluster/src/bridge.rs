@@ -1,7 +1,10 @@
 //! Workers by way of a Python process: `python3 -m argwhy.ray`, spoken to by pipes.
 
+mod panels;
+
 use crate::frame::{Array, Frame};
 use crate::machines::{Machines, Opening};
+use crate::panels::PanelKeeper;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde_json::{Value, json};
 use std::fmt;
@@ -57,6 +60,7 @@ pub struct Bridge {
     n_cores: usize,
     wants_features: bool,
     have_gpus: bool,
+    spread_from: usize,
     /// What the other side last said of its workers.
     progress: Mutex<String>,
 }
@@ -88,6 +92,7 @@ impl Bridge {
             n_cores: 1,
             wants_features: true,
             have_gpus: false,
+            spread_from: usize::MAX,
             progress: Mutex::default(),
         };
         let refused = |what| BridgeError::Refused { what };
@@ -107,6 +112,8 @@ impl Bridge {
         bridge.n_cores = answer["cores"].as_u64().unwrap_or(1) as usize;
         bridge.wants_features = answer["wants_features"].as_bool().unwrap_or(true);
         bridge.have_gpus = answer["have_gpus"].as_bool().unwrap_or(false);
+        let spread_from = answer["spread_from"].as_u64();
+        bridge.spread_from = spread_from.map_or(usize::MAX, |n| n as usize);
         Ok(bridge)
     }
 
@@ -185,9 +192,12 @@ fn apart(command: &mut Command) {
 #[cfg(not(unix))]
 fn apart(_: &mut Command) {}
 
+fn unexpected() -> String {
+    "the Python process answered something else than was asked for".to_owned()
+}
+
 /// Hands the numbers of the only array of an answer to `take`, in order.
 fn take(answer: Frame, count: usize, mut take: impl FnMut(usize, f64)) -> Result<(), String> {
-    let unexpected = || "the Python process answered something else than was asked for".to_owned();
     match answer.arrays.first() {
         Some(Array::Values(values, _)) if values.len() == count => {
             values.iter().enumerate().for_each(|(at, value)| take(at, *value));
@@ -262,6 +272,38 @@ impl Machines for Bridge {
         let answer = self.call(message, vec![samples.into(), v.into()])?;
         let (count, n) = (out.len(), out.ncols());
         take(answer, count, |at, value| out[[at / n, at % n]] += value)
+    }
+
+    fn solve_blocks(&self) -> bool {
+        true
+    }
+
+    fn blocks(
+        &self,
+        matrix: u64,
+        tasks: Vec<Vec<u8>>,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let tasks = tasks.into_iter().map(Array::Bytes).collect();
+        let mut answer = self.call(json!({"call": "blocks", "matrix": matrix}), tasks)?;
+        loop {
+            self.keep_progress(&answer);
+            if answer.message["waiting"] != true {
+                break;
+            }
+            answer = self.call(json!({"call": "wait", "stop": stops()}), Vec::new())?;
+        }
+        let bytes = |array| match array {
+            Array::Bytes(bytes) => Ok(bytes),
+            _ => Err(unexpected()),
+        };
+        let answers: Vec<Vec<u8>> =
+            answer.arrays.into_iter().map(bytes).collect::<Result<_, _>>()?;
+        Ok((answer.message["stopped"] != true).then_some(answers))
+    }
+
+    fn panels(&self) -> Option<&dyn PanelKeeper> {
+        Some(self)
     }
 
     fn close(&self, matrix: u64) {

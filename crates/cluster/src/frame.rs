@@ -15,10 +15,14 @@ const LONGEST_HEAD: usize = 256 << 20;
 pub enum Array {
     /// Row numbers.
     Indices(Vec<u64>),
+    /// What only those at both ends understand.
+    Bytes(Vec<u8>),
     /// Values of any shape, the last axis running fastest.
     Values(Vec<f64>, Vec<usize>),
     /// Values in single precision.
     Singles(Vec<f32>, Vec<usize>),
+    /// Signs: −1, 0 or 1.
+    Signs(Vec<i8>, Vec<usize>),
 }
 
 impl From<&[usize]> for Array {
@@ -43,9 +47,11 @@ struct Described {
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
+    U1,
     U8,
     F8,
     F4,
+    I1,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,16 +101,20 @@ impl Array {
     fn described(&self) -> Described {
         match self {
             Self::Indices(values) => Described { kind: Kind::U8, shape: vec![values.len()] },
+            Self::Bytes(values) => Described { kind: Kind::U1, shape: vec![values.len()] },
             Self::Values(_, shape) => Described { kind: Kind::F8, shape: shape.clone() },
             Self::Singles(_, shape) => Described { kind: Kind::F4, shape: shape.clone() },
+            Self::Signs(_, shape) => Described { kind: Kind::I1, shape: shape.clone() },
         }
     }
 
     fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Indices(values) => write_all(to, values, u64::to_le_bytes),
+            Self::Bytes(values) => to.write_all(values),
             Self::Values(values, _) => write_all(to, values, f64::to_le_bytes),
             Self::Singles(values, _) => write_all(to, values, f32::to_le_bytes),
+            Self::Signs(values, _) => write_all(to, values, i8::to_le_bytes),
         }
     }
 
@@ -114,9 +124,11 @@ impl Array {
         let count = count.ok_or_else(wrong)?;
         let shape = described.shape.clone();
         Ok(match described.kind {
+            Kind::U1 => Self::Bytes(read_all(from, count, u8::from_le_bytes)?),
             Kind::U8 => Self::Indices(read_all(from, count, u64::from_le_bytes)?),
             Kind::F8 => Self::Values(read_all(from, count, f64::from_le_bytes)?, shape),
             Kind::F4 => Self::Singles(read_all(from, count, f32::from_le_bytes)?, shape),
+            Kind::I1 => Self::Signs(read_all(from, count, i8::from_le_bytes)?, shape),
         })
     }
 }
@@ -169,8 +181,11 @@ mod tests {
             message: json!({"call": "product", "exact": true}),
             arrays: vec![
                 Array::Indices(vec![0, 7, u64::MAX]),
+                Array::Bytes((0..=255).cycle().take(100_000).collect()),
+                Array::Bytes(Vec::new()),
                 Array::Values((0..40_000).map(|i| f64::from(i).sqrt()).collect(), vec![2, 20_000]),
                 Array::Singles(vec![1.5, -0.0], vec![1, 2]),
+                Array::Signs(vec![1, 0, -1], vec![3]),
                 Array::Values(Vec::new(), vec![0, 3]),
                 Array::Values(vec![2.0; 24], vec![2, 3, 4]),
             ],

@@ -1,6 +1,7 @@
 //! Whoever carries messages to workers and brings back answers.
 
 use crate::job::Job;
+use crate::panels::PanelKeeper;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use std::fmt::Debug;
 use std::ops::Range;
@@ -59,6 +60,27 @@ pub trait Machines: Debug + Send + Sync {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), String>;
+
+    /// Whether they solve blocks of samples.
+    fn solve_blocks(&self) -> bool {
+        false
+    }
+
+    /// The answers to tasks ([`Shard::block`](crate::Shard::block)), each of one worker, in their
+    /// order; none where `stops`, asked several times a second, ended it.
+    fn blocks(
+        &self,
+        _matrix: u64,
+        _tasks: Vec<Vec<u8>>,
+        _stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, String> {
+        Err(format!("{} solves no blocks", self.name()))
+    }
+
+    /// Those of them that keep low-rank factors; none where these are the driver's.
+    fn panels(&self) -> Option<&dyn PanelKeeper> {
+        None
+    }
 
     /// Nobody will ask for the matrix again.
     fn close(&self, matrix: u64);

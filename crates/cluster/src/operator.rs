@@ -1,8 +1,9 @@
 //! A kernel matrix that workers multiply with.
 
 use crate::machines::{Machines, Opening};
+use crate::panels::ClusterFactor;
 use argwhy_core::Error;
-use argwhy_core::operator::{HostOperator, KernelOperator};
+use argwhy_core::operator::{BlockMachines, BlockTask, HostOperator, KernelOperator, RemoteFactor};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,12 +17,14 @@ pub(crate) struct ClusterOperator {
 }
 
 /// A matrix that workers hold until this is dropped.
-struct Held {
-    machines: Arc<dyn Machines>,
-    matrix: u64,
-    local: HostOperator,
+pub(crate) struct Held {
+    pub(crate) machines: Arc<dyn Machines>,
+    pub(crate) matrix: u64,
+    pub(crate) local: HostOperator,
     /// What exact products may be off by, here and there.
     rounding: Vec<f64>,
+    /// Workers' GPUs hold no matrices of some of the samples.
+    on_gpus: bool,
 }
 
 impl Drop for Held {
@@ -42,7 +45,8 @@ impl ClusterOperator {
         for (own, theirs) in rounding.iter_mut().zip(on_gpus.iter().flatten()) {
             *own = own.max(*theirs);
         }
-        let held = Arc::new(Held { machines, matrix, local, rounding });
+        let on_gpus = on_gpus.is_some();
+        let held = Arc::new(Held { machines, matrix, local, rounding, on_gpus });
         let twin = || Self { held: Arc::clone(&held), is_exact_of: true, exact: None };
         let exact = (!held.local.is_exact()).then(|| Box::new(twin()));
         Ok(Self { held, is_exact_of: false, exact })
@@ -118,5 +122,43 @@ impl KernelOperator for ClusterOperator {
 
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         self.local().restrict(samples)
+    }
+
+    fn block_machines(&self) -> Option<Box<dyn BlockMachines + '_>> {
+        let offered = self.machines().solve_blocks() && !self.held.on_gpus;
+        offered.then(|| Box::new(self.held.as_ref()) as Box<dyn BlockMachines>)
+    }
+
+    /// On the workers from as many samples on as they say; its rows are those of the working
+    /// precision, of the exact matrix too.
+    fn remote_factor(
+        &self,
+        _max_rank: usize,
+        decision_dim: usize,
+        roots: Option<&[f64]>,
+    ) -> Result<Option<Box<dyn RemoteFactor>>, Error> {
+        let n_samples = self.n_samples();
+        let spread = self.machines().panels().is_some_and(|k| n_samples >= k.spread_from());
+        Ok(spread.then(|| Box::new(ClusterFactor::new(&self.held, decision_dim, roots)) as _))
+    }
+}
+
+impl BlockMachines for &Held {
+    fn solve(
+        &self,
+        tasks: Vec<BlockTask>,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        let count = tasks.len();
+        let tasks = tasks.iter().map(BlockTask::to_bytes).collect();
+        let answers = self.machines.blocks(self.matrix, tasks, stops);
+        let answers = answers.map_err(|what| failed(self.machines.as_ref(), what))?;
+        match answers {
+            Some(answers) if answers.len() != count => {
+                let what = format!("{} answers came to {count} blocks", answers.len());
+                Err(failed(self.machines.as_ref(), what))
+            }
+            other => Ok(other),
+        }
     }
 }

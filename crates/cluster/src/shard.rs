@@ -2,12 +2,15 @@
 
 use crate::job::{Job, fingerprint};
 use argwhy_core::Error;
-use argwhy_core::operator::{HostOperator, InParts, OperatorKind, PartialProduct, Precision};
+use argwhy_core::operator::{
+    BlockTask, HostOperator, InParts, OperatorKind, PartialProduct, Precision,
+};
+use argwhy_core::solver::sso;
 use argwhy_cuda::{CudaParts, Device};
 use ndarray::{Array2, ArrayView2, Axis};
 use std::ops::Range;
 
-const NAME: &str = "ray";
+pub(crate) const NAME: &str = "ray";
 
 /// The kernel matrix of all samples as one worker holds it: N·d numbers, no kernel values.
 pub struct Shard {
@@ -87,6 +90,12 @@ impl Shard {
         columns: Range<usize>,
     ) -> Result<Array2<f64>, Error> {
         self.operator.columns(samples, exact, v, columns)
+    }
+
+    /// The answer to a task of [`Machines::blocks`](crate::Machines::blocks): a block of samples,
+    /// solved.
+    pub fn block(&self, task: &[u8]) -> Result<Vec<u8>, Error> {
+        sso::answer(self.operator.as_ref(), &BlockTask::from_bytes(task)?)
     }
 
     /// Columns that are computed together.

@@ -1,13 +1,16 @@
 //! Workers of this process: what a backend asks of them has the bits of one machine.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use argwhy_cluster::{ClusterBackend, Job, Machines, Opening, Shard};
-use argwhy_core::backend::{Backend, Host, Origin, Storage};
+use argwhy_core::backend::{Backend, Host, Origin, Storage, WithTrends};
 use argwhy_core::features::{FeatureMap, FeatureSettings};
 use argwhy_core::operator::{KernelOperator, OperatorKind, Precision};
-use argwhy_core::{Error, Kernel};
+use argwhy_core::problem::Problem;
+use argwhy_core::solver::sso::{self, BlockSize, Initialization};
+use argwhy_core::solver::{Ignore, Observer, SsoSettings, Status};
+use argwhy_core::{DecisionSet, Error, Kernel};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Workers that read the signals themselves, and are asked in turn.
@@ -17,6 +20,7 @@ struct Workers {
     count: usize,
     gpus: bool,
     open: Mutex<Vec<Opened>>,
+    n_blocks: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -32,11 +36,16 @@ impl std::fmt::Debug for Held {
 
 impl Workers {
     fn new(signals: &Array2<f64>, count: usize) -> Arc<Self> {
-        Arc::new(Self { signals: signals.clone(), count, gpus: false, open: Mutex::default() })
+        Arc::new(Self::of(signals, count, false))
     }
 
     fn with_gpus(signals: &Array2<f64>, count: usize) -> Arc<Self> {
-        Arc::new(Self { signals: signals.clone(), count, gpus: true, open: Mutex::default() })
+        Arc::new(Self::of(signals, count, true))
+    }
+
+    fn of(signals: &Array2<f64>, count: usize, gpus: bool) -> Self {
+        let (open, n_blocks) = (Mutex::default(), AtomicUsize::new(0));
+        Self { signals: signals.clone(), count, gpus, open, n_blocks }
     }
 
     fn n_open(&self) -> usize {
@@ -123,6 +132,28 @@ impl Machines for Workers {
         Ok(())
     }
 
+    fn solve_blocks(&self) -> bool {
+        true
+    }
+
+    fn blocks(
+        &self,
+        matrix: u64,
+        tasks: Vec<Vec<u8>>,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let mut answers = Vec::new();
+        for (call, task) in tasks.iter().enumerate() {
+            if stops() {
+                return Ok(None);
+            }
+            self.n_blocks.fetch_add(1, Ordering::SeqCst);
+            let answer = self.with(matrix, call, |shard| shard.block(task));
+            answers.push(answer.map_err(|error| error.to_string())?);
+        }
+        Ok(Some(answers))
+    }
+
     fn close(&self, matrix: u64) {
         self.open.lock().unwrap()[matrix as usize].0 = None;
     }
@@ -173,6 +204,56 @@ fn every_answer_has_the_bits_of_one_machine_for_any_number_of_workers() {
         }
         drop(there);
         assert_eq!(workers.n_open(), 0, "what is dropped is closed");
+    }
+}
+
+/// With a trend, which the workers' matrix has not.
+#[test]
+fn blocks_that_workers_solve_have_the_bits_of_one_machine() {
+    let signals = wave(300, 3);
+    let map = FeatureMap::fit(FeatureSettings::default(), signals.view()).unwrap();
+    let rows: Vec<usize> = (0..300).collect();
+    let features = map.transform(signals.view()).unwrap();
+    let decisions = wave(300, 2).mapv(|u| u.clamp(-0.5, 0.5));
+    let set = DecisionSet::bounds(2, -0.5, 0.5).unwrap();
+    let problem = Problem::new(decisions.view(), set, 1e-4).unwrap();
+    let settings = SsoSettings {
+        block: BlockSize::Count(40),
+        concurrent_blocks: 4,
+        init: Initialization::PaperWarmUp,
+        max_iterations: 5,
+        ..SsoSettings::default()
+    };
+    let affine = Kernel::Polynomial { degree: 1, gamma: 0.3, offset: 0.1 };
+    let kernel = Kernel::Sum { terms: vec![Kernel::Matern52 { gamma: 0.1 }, affine] };
+    let fit = |backend: &dyn Backend, observer: &mut dyn Observer| {
+        let origin = Origin { map: &map, rows: &rows };
+        let operator = WithTrends(backend);
+        let operator = operator.operator_from(origin, features.view(), &kernel, storage()).unwrap();
+        sso::solve(&problem, operator.as_ref(), &settings, 0, observer).unwrap()
+    };
+    let here = fit(&Host, &mut Ignore);
+    assert_eq!(here.status, Status::MaxIterations);
+    for count in [1, 3] {
+        let workers = Workers::new(&signals, count);
+        let there = fit(&ClusterBackend::new(workers.clone()), &mut Ignore);
+        assert_eq!(here.certified.coefficients, there.certified.coefficients, "{count} workers");
+        // Two parts of the warm-up, and five times four blocks.
+        assert_eq!(workers.n_blocks.load(Ordering::SeqCst), 22);
+    }
+    let workers = Workers::new(&signals, 2);
+    let stopped = fit(&ClusterBackend::new(workers.clone()), &mut After(12));
+    assert_eq!(stopped.status, Status::Interrupted);
+    assert!(workers.n_blocks.load(Ordering::SeqCst) < 22);
+}
+
+/// Stops when it has been asked so often.
+struct After(usize);
+
+impl Observer for After {
+    fn poll(&mut self) -> ControlFlow<()> {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

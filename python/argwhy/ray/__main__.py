@@ -21,7 +21,13 @@ from .. import _argwhy
 from ..errors import ClusterError, MissingExtraError
 from .cluster import Cluster
 
-KINDS: dict[str, np.dtype[Any]] = {"u8": np.dtype("<u8"), "f8": np.dtype("<f8"), "f4": np.dtype("<f4")}
+KINDS: dict[str, np.dtype[Any]] = {
+    "u1": np.dtype("u1"),
+    "i1": np.dtype("i1"),
+    "u8": np.dtype("<u8"),
+    "f8": np.dtype("<f8"),
+    "f4": np.dtype("<f4"),
+}
 LIMITS = ("M", "W", "M_eq", "W_eq", "lower", "upper")
 NAMES = {dtype: name for name, dtype in KINDS.items()}
 
@@ -76,6 +82,10 @@ class Bridge:
             return {}, cluster.rows(matrix, arrays[0], message["start"], message["stop"])
         if call == "columns":
             return {}, cluster.columns(matrix, message["exact"], arrays[0], arrays[1])
+        if call == "blocks":
+            return self._blocks(matrix, arrays)
+        if call == "panels":
+            return self._panels(message, arrays)
         if call == "search":
             self._data = _searched(message, arrays)
             return ({},)
@@ -83,6 +93,37 @@ class Bridge:
             return (self._attempts(message["texts"]),)
         cluster.close(matrix)
         return ({},)
+
+    def _blocks(self, matrix: int, tasks: list[Any]) -> tuple[Any, ...]:
+        """What came of them, or that it was stopped."""
+
+        def stopped() -> bool:
+            return self._stopped({"waiting": True, "progress": self._cluster.progress()})
+
+        found = self._cluster.blocks(matrix, [task.tobytes() for task in tasks], stopped)
+        answers = [np.frombuffer(answer, np.uint8) for answer in found or []]
+        return {"waiting": False, "stopped": found is None, "progress": self._cluster.progress()}, *answers
+
+    def _stopped(self, words: dict[str, Any]) -> bool:
+        """Whether the other side, which is told how it goes, wants no more of it."""
+        send(self._target, words)
+        received = receive(self._source)
+        return received is None or bool(received[0]["stop"])
+
+    def _panels(self, message: dict[str, Any], arrays: list[Any]) -> tuple[Any, ...]:
+        panels, what = self._cluster.panels, message["what"]
+        if what == "begin":
+            given, *roots = arrays
+            return ({"factor": panels.begin(message["matrix"], roots[0] if roots else None, given)},)
+        if what == "end":
+            panels.end(message["factor"])
+            return ({},)
+        if what == "append":
+            *round, diagonal = arrays
+            found = panels.append(message["factor"], tuple(round), diagonal[None])
+        else:
+            found = getattr(panels, what)(message["factor"], *arrays)
+        return {"progress": self._cluster.progress()}, found
 
     def _attempts(self, texts: list[str]) -> dict[str, Any]:
         """The last of what came of them; what came before is said while others are waited for."""
@@ -94,9 +135,7 @@ class Bridge:
             return said
 
         def stopped() -> bool:
-            send(self._target, words(waiting=True))
-            received = receive(self._source)
-            return received is None or bool(received[0]["stop"])
+            return self._stopped(words(waiting=True))
 
         def take(attempt: int, answer: str) -> None:
             done.append((attempt, answer))
@@ -116,7 +155,8 @@ class Bridge:
         except (MissingExtraError, ClusterError, ValueError) as error:
             return {"refused": str(error)}
         wants_features, have_gpus = self._cluster.wants_features, self._cluster.gpus > 0
-        return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus}
+        spread_from = self._cluster.spread_from
+        return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus, "spread_from": spread_from}
 
     def end(self) -> None:
         """Gives the workers back."""

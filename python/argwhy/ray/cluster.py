@@ -16,7 +16,8 @@ from .. import _argwhy
 from .._extras import extra
 from ..datasets import _listed, _ranges
 from ..errors import ClusterError, DataError
-from .pool import Pool
+from .panels import Panels, Shares
+from .pool import Pool, Slot
 from .worker import SEARCH
 
 Doubles = NDArray[np.float64]
@@ -59,6 +60,9 @@ class Cluster:
         256 MiB.
     timeout:
         Seconds after which a worker that says nothing is replaced.
+    spread_from:
+        Samples from which on workers keep the preconditioner, a share each, instead of the driver:
+        a million if not given. It decides the last bits, as the number of workers does not.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class Cluster:
         data: str | os.PathLike[str] | None = None,
         reading: dict[str, Any] | None = None,
         timeout: float = 300.0,
+        spread_from: int | None = None,
     ) -> None:
         for name, value, least in (("workers", workers, 1), ("cpus", cpus, 1), ("gpus", gpus, 0)):
             if value is not None and value < least:
@@ -84,6 +89,8 @@ class Cluster:
             raise ValueError(f"gpus is {gpus}; a worker uses one, so ask for more workers instead")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above zero")
+        if spread_from is not None and spread_from < 1:
+            raise ValueError(f"spread_from is {spread_from}; expected a number of samples")
         if reading is not None and data is None:
             raise ValueError("reading says how to read data; give data too")
         self.address = address
@@ -93,6 +100,8 @@ class Cluster:
         self.data = data
         self.reading = reading
         self.timeout = timeout
+        self.spread_from = _argwhy.spread_from() if spread_from is None else spread_from
+        self.panels = Panels(self)
         self._pool: Pool | None = None
         self._ray: Any = None
         self._began = False
@@ -105,11 +114,12 @@ class Cluster:
 
     def __repr__(self) -> str:
         usual = {"address": None, "workers": None, "cpus": None, "gpus": 0, "data": None, "reading": None, "timeout": 300.0}
+        usual["spread_from"] = _argwhy.spread_from()
         said = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
         return f"Cluster({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     def _parameters(self) -> dict[str, Any]:
-        names = ("address", "workers", "cpus", "gpus", "data", "reading", "timeout")
+        names = ("address", "workers", "cpus", "gpus", "data", "reading", "timeout", "spread_from")
         return {name: getattr(self, name) for name in names}
 
     # Clones of an estimator share its workers; a pickle has none.
@@ -212,7 +222,7 @@ class Cluster:
         """v·K: parts as they come, added in their order."""
         pool, began = self._workers(), time.monotonic()
         n_parts, _ = _argwhy.cluster_layout(v.shape[1])
-        self._check_store(v.nbytes)
+        self.check_store(v.nbytes)
         vectors = self._ray.put(v)
         total = np.zeros_like(v)
         step = self._parts_a_call(matrix, exact, n_parts)
@@ -256,8 +266,15 @@ class Cluster:
         self._workers().run(matrix, calls, found.__setitem__)
         return np.concatenate([found[piece] for piece in range(len(pieces))], axis=1)
 
+    def blocks(self, matrix: int, tasks: list[bytes], stopped: Callable[[], bool]) -> list[bytes] | None:
+        """Blocks of samples, each solved by one worker; None where ``stopped`` ended it."""
+        found: dict[int, bytes] = {}
+        self._workers().run(matrix, [("block", task) for task in tasks], found.__setitem__, stopped)
+        return [found[task] for task in range(len(tasks))] if len(found) == len(tasks) else None
+
     def close(self, matrix: int) -> None:
         """Nobody will ask for it again."""
+        self.panels.forget(matrix)
         if self._pool is not None:
             self._pool.forget(matrix)
 
@@ -313,7 +330,21 @@ class Cluster:
         assert self._pool is not None
         return self._pool
 
-    def _check_store(self, n_bytes: int) -> None:
+    # What its panels ask of it
+
+    def slots(self) -> list[Slot]:
+        """The places of its workers."""
+        return self._workers().slots
+
+    def put(self, round: tuple[Any, ...]) -> Any:
+        """Something in Ray's store, for as long as somebody here knows of it."""
+        return self._ray.put(round)
+
+    def run_shares(self, matrix: int, shares: Shares, take: Callable[[int, Any], None]) -> None:
+        """Has every panel answer."""
+        self._workers().run(matrix, shares, take)
+
+    def check_store(self, n_bytes: int) -> None:
         """Vectors pass through Ray's shared memory; what does not fit it would write to disk."""
         nodes = [node["Resources"].get("object_store_memory", 0) for node in self._ray.nodes() if node["Alive"]]
         # The vectors, and one part a worker that is on its way.

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from .. import _argwhy
 from ..errors import ClusterError
@@ -67,6 +67,19 @@ class Slot:
         return f"worker {self.number}" + (f" on {self.host}" if self.host else "")
 
 
+class Shares(Protocol):
+    """Calls that some actors are better placed for than others."""
+
+    groups: list[list[int]]
+
+    def pick(self, slot: Slot, waiting: collections.deque[int]) -> int | None:
+        """Takes from those that wait what this actor does next, if anything."""
+
+    def call(self, slot: Slot, number: int) -> tuple[Any, ...]:
+        """The call as this actor has to hear it."""
+        ...
+
+
 class Pool:
     """So many actors of so many cores each."""
 
@@ -112,7 +125,7 @@ class Pool:
     def run(
         self,
         matrix: int,
-        calls: Sequence[tuple[Any, ...]],
+        calls: Sequence[tuple[Any, ...]] | Shares,
         take: Callable[[int, Any], None],
         stopped: Callable[[], bool] | None = None,
     ) -> None:
@@ -122,8 +135,8 @@ class Pool:
         """
         with self._lock:
             self._run += 1
-            self._waiting = collections.deque(range(len(calls)))
-            left, since = len(calls), time.monotonic()
+            left = len(calls if isinstance(calls, Sequence) else calls.groups)
+            self._waiting, since = collections.deque(range(left)), time.monotonic()
             while left and not (stopped and stopped()):
                 self._employ(matrix, calls)
                 refs = [ref for slot in self.slots for ref in slot.running]
@@ -138,7 +151,7 @@ class Pool:
                     since = time.monotonic()
                 self._look_at_the_clock(since)
 
-    def _employ(self, matrix: int, calls: Sequence[tuple[Any, ...]]) -> None:
+    def _employ(self, matrix: int, calls: Sequence[tuple[Any, ...]] | Shares) -> None:
         """Gives everyone who is free something to do."""
         for slot in self.slots:
             if slot.host is None:
@@ -151,8 +164,15 @@ class Pool:
             # Towards the end nobody keeps work that another is free for.
             ahead = AHEAD if len(self._waiting) > len(self.slots) else 1
             while ready and self._waiting and len(slot.running) < ahead:
-                number = self._waiting.popleft()
-                method, *arguments = calls[number]
+                if isinstance(calls, Sequence):
+                    number = self._waiting.popleft()
+                    method, *arguments = calls[number]
+                else:
+                    picked = calls.pick(slot, self._waiting)
+                    if picked is None:
+                        break
+                    number = picked
+                    method, *arguments = calls.call(slot, number)
                 ref = getattr(slot.actor, method).remote(matrix, *arguments)
                 slot.running[ref] = Call(number, matrix, time.monotonic(), self._run)
 

@@ -11,6 +11,11 @@ import time
 from dataclasses import dataclass
 
 from .. import _argwhy
+from .costs import Machine, Network, Sizes, by_driver, by_workers
+
+
+CORE_FLOPS = 2.5e10
+"""Operations a second of a core, in double precision."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,18 @@ class Simulation:
     """What travels for one product: the vectors to every worker, parts back."""
     product_efficiency: float
     """Time that all cores would need without waiting, of what a product takes."""
+    preconditioner: str
+    """Who keeps the preconditioner: "driver" or "workers"."""
+    preconditioner_seconds: float
+    """What it takes to make and to apply."""
+    otherwise_seconds: float
+    """What it would take if the others kept it."""
+    preconditioner_bytes: int
+    """Memory that it takes, of the driver or of each worker."""
     driver_seconds: float
-    """What the driver computes alone: the preconditioner."""
+    """What the driver computes alone."""
     fit_seconds: float
-    """Products, panels and driver together."""
+    """Products and preconditioner together."""
     fit_bytes: int
     """What travels in all."""
     efficiency: float
@@ -40,8 +53,10 @@ class Simulation:
         return (
             f"{self.workers} workers × {self.cores} cores: a product {self.product_seconds:.3g} s "
             f"({self.product_efficiency:.0%} of it computing), exact {self.exact_seconds:.3g} s, "
-            f"{self.product_bytes / 1e9:.3g} GB each; the fit {self.fit_seconds:.3g} s, {self.driver_seconds:.3g} s of it the "
-            f"driver's, {self.fit_bytes / 1e9:.3g} GB, efficiency {self.efficiency:.0%}"
+            f"{self.product_bytes / 1e9:.3g} GB each; the preconditioner {self.preconditioner_seconds:.3g} s, kept by the "
+            f"{self.preconditioner} ({self.otherwise_seconds:.3g} s otherwise), {self.preconditioner_bytes / 1e9:.3g} GB "
+            f"{'there' if self.preconditioner == 'driver' else 'a worker'}; the fit {self.fit_seconds:.3g} s, "
+            f"{self.driver_seconds:.3g} s of it the driver's, {self.fit_bytes / 1e9:.3g} GB, efficiency {self.efficiency:.0%}"
         )
 
 
@@ -59,9 +74,13 @@ def simulate(
     add_seconds: float = 1e-9,
     products: int = 40,
     exact_products: int = 4,
+    steps: int = 12,
     rank: int = 2500,
+    spread: bool | None = None,
     driver_flops: float = 4e11,
     driver_bandwidth: float = 1e11,
+    worker_flops: float | None = None,
+    worker_bandwidth: float = 1e11,
 ) -> Simulation:
     """Predicts a fit of ``n_samples`` on ``workers`` of ``cores`` each.
 
@@ -79,9 +98,18 @@ def simulate(
     products, exact_products:
         Of the whole fit: hopper's kind takes 35 to 40, and 4 exact ones, from 100,000 samples to a
         million, for a relative gap of 1e-6.
-    rank, driver_flops, driver_bandwidth:
-        Of the preconditioner, which the driver keeps; operations and bytes of memory a second there
-        (16 cores of a server, about).
+    steps:
+        Of Newton's method, each of which follows the free samples with the preconditioner.
+    rank:
+        Of the preconditioner.
+    spread:
+        Whether workers keep it; if not given, as a fit does, from a million samples on. Compare
+        ``preconditioner_seconds`` and ``otherwise_seconds``, and see ``Cluster(spread_from=...)``.
+    driver_flops, driver_bandwidth:
+        Operations and bytes of memory a second of the driver (16 cores of a server, about).
+    worker_flops, worker_bandwidth:
+        The same of a worker, whose panels lie on its cores even where it has a GPU; 2.5e10
+        operations a core if not given.
 
     Examples
     --------
@@ -97,15 +125,17 @@ def simulate(
     exact, _ = _product((n_samples, decision_dim, workers), double / cores, network)
     pairs = n_samples * (n_samples + 1) / 2
     ideal = pairs / (workers * cores)
-    # Panels: N·rank values in single precision. B and its Gram matrix: N·rank² operations each,
-    # and for each dimension half of that, for those that are at a limit. Each product comes with
-    # one application, which reads B twice.
-    panel = n_samples * rank
-    panels = panel * single / (workers * cores) + panel * 4 / bandwidth
-    driver = (2 + decision_dim / 2) * n_samples * rank**2 / driver_flops
-    driver += products * 2 * panel * 4 / driver_bandwidth
+    sizes = Sizes(n_samples, decision_dim, rank, products, steps)
+    driver = Machine(driver_flops, driver_bandwidth)
+    worker = Machine(CORE_FLOPS * cores if worker_flops is None else worker_flops, worker_bandwidth)
+    ways = {
+        "driver": by_driver(sizes, workers, single / cores, driver, Network(*network)),
+        "workers": by_workers(sizes, workers, single / cores, worker, driver, Network(*network)),
+    }
+    by = "workers" if (n_samples >= _argwhy.spread_from() if spread is None else spread) else "driver"
+    cost, other = ways[by], ways["driver" if by == "workers" else "workers"]
     computing = (products * single + exact_products * double) * ideal
-    total = products * product + exact_products * exact + panels + driver
+    total = products * product + exact_products * exact + cost.seconds
     return Simulation(
         workers=workers,
         cores=cores,
@@ -113,9 +143,13 @@ def simulate(
         exact_seconds=exact,
         product_bytes=travelled,
         product_efficiency=single * ideal / product,
-        driver_seconds=driver,
+        preconditioner=by,
+        preconditioner_seconds=cost.seconds,
+        otherwise_seconds=other.seconds,
+        preconditioner_bytes=int(cost.held),
+        driver_seconds=cost.alone,
         fit_seconds=total,
-        fit_bytes=(products + exact_products) * travelled + 4 * panel,
+        fit_bytes=(products + exact_products) * travelled + int(cost.travelled),
         efficiency=computing / total,
     )
 

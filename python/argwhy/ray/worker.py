@@ -24,6 +24,7 @@ class Worker:
         self._threads = threads
         self._shards: dict[int, _argwhy.Shard] = {}
         self._searches: dict[int, _argwhy.Search] = {}
+        self._panels: dict[tuple[int, int], _argwhy.Panels] = {}
         # Signals of the file read last: a fit and its verdict open several matrices of one file.
         self._read: tuple[Any, NDArray[np.float64]] | None = None
 
@@ -74,6 +75,44 @@ class Worker:
         """What some samples give to the sums of the columns from one to another."""
         return self._shards[matrix].columns(samples, exact, v, start, stop)
 
+    def block(self, matrix: int, task: Any) -> bytes:
+        """A block of samples, solved."""
+        return self._shards[matrix].block(bytes(task))
+
+    def panels(self, matrix: int, about: tuple[Any, ...], what: str, payload: Any, *rounds: Any) -> Any:
+        """What some panels of a preconditioner give, made first as far as they are not here.
+
+        ``about``: the factor, its panels asked about, all that this worker is to keep, what begins
+        a panel where one is new, and how many rounds went before the first of ``rounds``.
+        """
+        factor, asked, keep, begin, since = about
+        if (matrix, factor) not in self._panels:
+            self._panels[matrix, factor] = _argwhy.Panels(self._shards[matrix])
+        panels = self._panels[matrix, factor]
+        panels.retain(keep)
+        starts = _argwhy.panel_starts(self._shards[matrix].n_samples)
+        began, first, lowered = time.monotonic(), 0, []
+        for panel in asked:
+            own = slice(first, first := first + starts[panel + 1] - starts[panel])
+            if panels.n_rounds(panel) is None:
+                roots, given = begin
+                panels.begin(panel, np.empty(0) if roots is None else roots[own], given[:, own])
+            done = panels.n_rounds(panel) or 0
+            if what == "append" and done - since >= len(rounds):
+                raise RuntimeError(f"panel {panel} has {done} rounds already; report this")
+            diagonal = np.zeros(own.stop - own.start)
+            for at, round in enumerate(rounds[done - since :], done - since + 1):
+                is_new = what == "append" and at == len(rounds)
+                diagonal = panels.append(panel, round, payload[0, own] if is_new else diagonal)
+            lowered.append(diagonal)
+        if what == "append":
+            return time.monotonic() - began, np.concatenate(lowered)[None]
+        return getattr(panels, what)(asked, payload)
+
+    def forget(self, matrix: int, factor: int) -> None:
+        """Nobody will ask for a preconditioner again."""
+        self._panels.pop((matrix, factor), None)
+
     def attempt(self, matrix: int, attempt: str) -> str:
         """What comes of some settings on rows that were not learned from."""
         return self._searches[matrix].attempt(attempt)
@@ -82,3 +121,4 @@ class Worker:
         """Nobody will ask for it again."""
         self._shards.pop(matrix, None)
         self._searches.pop(matrix, None)
+        self._panels = {about: own for about, own in self._panels.items() if about[0] != matrix}
