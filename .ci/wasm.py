@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ENGINE = ROOT / "crates/cli/src/pages/explore/engine.wasm.gz"
+ENGINE = ROOT / "crates/cli/src/pages/explore/engine.wasm.zst"
 NOTE = ENGINE.with_name("engine.sources")
 FOLDERS = ["crates/wasm/src", "crates/core/src"]
 ALONE = ["crates/wasm/Cargo.toml", "crates/wasm/build", "rust-toolchain.toml"]
 # What training needs and deciding does not.
-LEFT_OUT = ["crates/core/src/" + part for part in ("operator/", "problem/", "solver/", "metrics.rs", "backend.rs")]
+LEFT_OUT = ["crates/core/src/" + part for part in ("operator/", "precond/", "problem/", "solver/", "leave_one_out/", "metrics.rs", "backend.rs")]
 
 
 def code(path: str) -> str:

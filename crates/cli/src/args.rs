@@ -367,6 +367,10 @@ pub struct RayOptions {
     /// GPUs of each of them, 0 or 1: products of many samples are computed there
     #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
     pub ray_gpus: Option<usize>,
+    /// Samples from which on workers keep the preconditioner, a share each, instead of this
+    /// process; a million if not given. Decides the last bits, as the number of workers does not
+    #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
+    pub ray_spread_from: Option<usize>,
 }
 
 /// What `fit` leaves behind; on the command line or in a config file.
@@ -401,10 +405,14 @@ pub struct OutputOptions {
     /// How often the checkpoint is written [default: 60s]
     #[arg(long, value_name = "60s", requires = "checkpoint", help_heading = "Going on")]
     pub checkpoint_every: Option<Span>,
-    /// Keep the rows in the model, so that `argwhy update` needs nothing else; it grows by their
-    /// size
+    /// Keep the rows in the model, so that `argwhy update` needs nothing else, and what makes it
+    /// quick: from 2800 rows on up to 8 MB a dimension of decisions at 20,000 rows, twice that
+    /// where k is small
     #[arg(long, conflicts_with = "path", help_heading = "Going on")]
     pub keep_data: bool,
+    /// Keep the rows alone, in a smaller model; an update takes about three times as long
+    #[arg(long, requires = "keep_data", help_heading = "Going on")]
+    pub no_factor: bool,
     /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and
     /// settings may differ
     #[arg(long, value_name = "FILE", conflicts_with = "path", help_heading = "Going on")]
@@ -672,6 +680,7 @@ pub struct EvaluateArgs {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 Examples:
   argwhy fit days.csv --bounds 0,40 --keep-data -o monday.argwhy
@@ -714,6 +723,12 @@ pub struct UpdateArgs {
     /// Keep all rows in the new model, as one does that kept them before
     #[arg(long)]
     pub keep_data: bool,
+    /// Keep the rows without what makes the next update quick
+    #[arg(long)]
+    pub no_factor: bool,
+    /// Memory the whole process may take; as much as the model was fitted with if not given
+    #[arg(long, value_name = "2GiB")]
+    pub memory: Option<MemorySize>,
     /// Share of the rows that is kept aside to judge a second, looser fit on; 0 for no verdict
     #[arg(long, value_name = "SHARE", help = holdout_help())]
     pub holdout: Option<f64>,

@@ -329,7 +329,7 @@ fn check_solver(line: &Table, settings: &FitSettings) -> Result<(), CliError> {
                 .to_owned(),
         ));
     }
-    let of_sso = ["block", "selection", "warm-up", "init"];
+    let of_sso = ["block", "concurrent-blocks", "selection", "warm-up", "init"];
     match of_sso.iter().find(|name| line.contains_key(**name)) {
         Some(name) if settings.solver != SolverKind::Sso => Err(CliError::Usage(format!(
             "--{name} belongs to --solver sso; add that or leave it out"

@@ -122,11 +122,17 @@ const PROBLEM: [Flag; 6] = [
     ),
 ];
 
-const SSO: [Flag; 4] = [
+const SSO: [Flag; 5] = [
     flag(
         "block",
         "SIZE",
         "Samples of a block: a share with a decimal point (0.5) or a number (2500)",
+    ),
+    flag(
+        "concurrent-blocks",
+        "COUNT",
+        "Blocks that are solved at once, each as if the others stayed: for --ray, where each \
+         is a worker's. Together no more samples than there are",
     ),
     flag("selection", "SELECTION", "How blocks are chosen: violation, paper, cyclic or random"),
     flag("warm-up", "PARTS", "Parts of the warm-up, two if not given"),

@@ -1,6 +1,8 @@
 //! The `argwhy` command: arguments → plan → one of `commands/`. Data goes to stdout, everything
 //! else to stderr.
 
+#[cfg(any(test, target_os = "linux"))]
+mod allocator;
 mod args;
 mod commands;
 mod config;
@@ -22,6 +24,11 @@ use clap::Parser;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// The system's keeps too much of what was freed, or nothing.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: allocator::Keeping = allocator::Keeping::new();
+
 /// How a command that did not fail ended.
 enum End {
     /// Everything asked for is done.
@@ -31,7 +38,8 @@ enum End {
 }
 
 fn main() -> ExitCode {
-    argwhy::machine::give_back_freed_memory();
+    #[cfg(target_os = "linux")]
+    argwhy::machine::give_back_freed_memory(allocator::SMALLEST);
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Fit(args) => commands::fit::run(*args),

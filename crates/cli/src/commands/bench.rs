@@ -93,7 +93,7 @@ pub fn run(args: &BenchArgs) -> Result<End, CliError> {
             micros.push(start.elapsed().as_secs_f64() * 1e6);
         }
     }
-    micros.sort_by(f64::total_cmp);
+    micros.sort_unstable_by(f64::total_cmp);
     let percentile = |p: usize| micros[(micros.len() - 1) * p / 100];
 
     let (batch, batch_sets) = questions(BATCH)?;

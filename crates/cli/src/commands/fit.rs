@@ -21,6 +21,7 @@ use argwhy::core::model::PredictionBound;
 use argwhy::core::solver::Status;
 use argwhy::io::{DataRequest, Groups, Loaded, write_whole};
 use argwhy::judging::{Division, HOLDOUT};
+use argwhy::settings::MemorySize;
 use argwhy::{DataSources, Dataset, Fit, Judging, Pipeline, Provenance, ToFit, Verdict};
 use going_on::Way;
 use serde::Serialize;
@@ -130,11 +131,9 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     if let Some(cluster) = &cluster {
         follow.tells(cluster.words());
     }
-    if !unread.is_empty() {
-        let unread = listed(&unread);
-        follow.note(&format!("the data has {unread}, not used without --constraints"));
-    }
-    let notes = notes.iter().chain(told.iter().flatten());
+    let unread = (!unread.is_empty())
+        .then(|| format!("the data has {}, not used without --constraints", listed(&unread)));
+    let notes = unread.iter().chain(notes).chain(told.iter().flatten());
     notes.chain(&way.note()).for_each(|note| follow.note(note));
     if let Some(path) = &outputs.path {
         let fitted =
@@ -152,6 +151,8 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
     } else {
         pipeline
     };
+    let pipeline =
+        if outputs.keep_data && !outputs.no_factor { pipeline.leaving_factor() } else { pipeline };
     way.hurry();
     let started = way.start.is_some();
     let fitted = way.go(&pipeline).fit_rows(&data, &rows, &mut follow);
@@ -163,6 +164,9 @@ pub fn run(args: FitArgs) -> Result<End, CliError> {
         save(&fit, &args.output, outputs.keep_data.then_some(&data))?;
     }
     summarise(&fit, (&args.output, kept), outputs.quiet);
+    if !kept {
+        tell_kept(&fit, outputs.quiet);
+    }
     let mut aside = Aside::new(outputs.quiet, "judging it on rows kept aside");
     let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
     drop(aside);
@@ -313,6 +317,17 @@ fn judging(options: &Options, groups: Option<Groups>) -> Result<Judging, CliErro
     let judging = Judging { division, holdout };
     judging.validate()?;
     Ok(judging)
+}
+
+/// What the model's file has that may be a surprise.
+pub fn tell_kept(fit: &Fit, quiet: bool) {
+    if let Some(factor) = &fit.outcome.factor {
+        let size = MemorySize(factor.stored_bytes());
+        say(
+            quiet,
+            format_args!("{size} of it make the next update quicker; --no-factor leaves them out"),
+        );
+    }
 }
 
 /// The verdict on stderr, and rows that do not fit.

@@ -35,8 +35,15 @@ fn pages() -> Vec<Man> {
     whole.build();
     let own = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let all: Vec<Command> = std::iter::once(whole.clone()).chain(own).collect();
-    let titled = |command| Man::new(command).manual("argwhy").source(version());
+    let titled = |command| Man::new(in_short(command)).manual("argwhy").source(version());
     all.into_iter().map(titled).collect()
+}
+
+/// Its synopsis is the line of the help: sixty options, each in brackets, tell nobody anything.
+fn in_short(mut command: Command) -> Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    command.override_usage(usage)
 }
 
 fn version() -> String {

@@ -88,6 +88,7 @@ struct Wanted<'a> {
     want_decisions: bool,
     weights: Option<&'a String>,
     sets: &'a SetOptions,
+    budget: Budget,
 }
 
 impl<'a> Wanted<'a> {
@@ -96,7 +97,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn of(request: DataRequest, sets: &'a SetOptions) -> Self {
-        Self { request, decisions: None, want_decisions: false, weights: None, sets }
+        let budget = whole_machine();
+        Self { request, decisions: None, want_decisions: false, weights: None, sets, budget }
     }
 }
 
@@ -116,13 +118,21 @@ fn load_rows(
         constraints: predictor.is_constrained(),
         matrix: wanted.sets.matrix.clone(),
         matrix_eq: wanted.sets.matrix_eq.clone(),
-        budget: whole_machine(),
+        budget: wanted.budget,
         ..wanted.request.clone()
     };
     let request = names::by_name(request, stored);
     let loaded = argwhy::load(path, &request).map_err(|error| match error {
         DataError::ConstraintsAbsent { .. } => CliError::NeedsConstraints(error),
-        other => other.into(),
+        other => match other.missing_in_words() {
+            // A decision belongs to each row, so none is left out here.
+            Some(what) => CliError::Usage(format!(
+                "{what}; repair them, or write a file without those rows with `argwhy convert {} \
+                 OUTPUT --missing drop`",
+                path.display()
+            )),
+            None => other.into(),
+        },
     })?;
     if !loaded.unread.is_empty() {
         say(

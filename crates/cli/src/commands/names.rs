@@ -40,7 +40,10 @@ pub fn prepared(loaded: &Loaded, request: &DataRequest) -> Option<String> {
         told.push(format!("signals are {}", loaded.signals_key.replace(',', ", ")));
     }
     if loaded.n_dropped > 0 {
-        told.push(format!("{} rows that lack a value are left out", loaded.n_dropped));
+        told.push(match loaded.n_dropped {
+            1 => "1 row that lacks a value is left out".to_owned(),
+            n => format!("{n} rows that lack a value are left out"),
+        });
     }
     for hot in &loaded.encoding.one_hot {
         told.push(format!("{} is one of {}", hot.column, hot.values.join(", ")));

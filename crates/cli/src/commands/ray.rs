@@ -66,9 +66,11 @@ fn connected(
 ) -> Result<Option<Cluster>, CliError> {
     let refused = |why: &str| Err(CliError::Usage(why.to_owned()));
     let Some(address) = &options.ray else {
-        if options.ray_workers.or(options.ray_cpus).or(options.ray_gpus).is_some() {
+        let sizes = options.ray_workers.or(options.ray_cpus).or(options.ray_gpus);
+        if sizes.or(options.ray_spread_from).is_some() {
             return refused(
-                "ray-workers, ray-cpus and ray-gpus are about a cluster; say where it is by --ray",
+                "ray-workers, ray-cpus, ray-gpus and ray-spread-from are about a cluster; say \
+                 where it is by --ray",
             );
         }
         return Ok(None);
@@ -85,6 +87,7 @@ fn connected(
         "workers": options.ray_workers,
         "cpus": options.ray_cpus,
         "gpus": options.ray_gpus.unwrap_or(0),
+        "spread_from": options.ray_spread_from,
         "data": path,
         "reading": reading,
     });

@@ -109,13 +109,13 @@ fn kind(name: &str) -> Option<Kind> {
         "missing" => Kind::Words(&["error", "drop", "mean"]),
         "decimal" => Kind::Words(&[".", ","]),
         "one-hot" | "cyclic" | "units" => Kind::Texts,
-        "degree" | "max-iterations" | "warm-up" | "threads" | "every" | "sample"
-        | "ray-workers" | "ray-cpus" | "ray-gpus" => Kind::Whole,
+        "degree" | "max-iterations" | "concurrent-blocks" | "warm-up" | "threads" | "every"
+        | "sample" | "ray-workers" | "ray-cpus" | "ray-gpus" | "ray-spread-from" => Kind::Whole,
         "seed" => Kind::WholeOrText,
         "gamma" | "regularization" | "block" | "memory" => Kind::NumberOrText,
         "bounds" | "lower" | "upper" | "length-scales" | "path" => Kind::Numbers,
         "intercept" | "primal" | "unbounded" | "constraints" | "json" | "quiet" | "tune"
-        | "keep-data" => Kind::Switch,
+        | "keep-data" | "no-factor" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
         | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
         | "from" | "episodes" | "sheet" | "ray" => Kind::Text,

@@ -83,7 +83,8 @@ pub fn run(args: &TuneArgs) -> Result<End, CliError> {
     let header = Header::new(&args.data, &rows, &space, &tuning);
     let path = args.output.join(TRIALS);
     let known = if args.resume { record::read(&path, &header)? } else { Vec::new() };
-    let mut follow = Follow::new(args.quiet, Record::new(path, &header)?, cluster.as_ref());
+    let record = Record::new(path, &header, known.clone())?;
+    let mut follow = Follow::new(args.quiet, record, cluster.as_ref());
     let by = tuning.division.name();
     say(
         args.quiet,

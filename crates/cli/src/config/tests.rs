@@ -69,8 +69,8 @@ fn every_other_option_can_stand_in_the_config_file() {
          --groups=g --order=time --holdout=0.2 --episodes=0:2 --every=2 --sample=9 --missing=mean \
          --one-hot=a,b --cyclic=h:24,d:year --units=a=m,b=kW --sheet=s --decimal=, --path=1,2 \
          --json --trace=t --report=r --quiet",
-        "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --tune",
-        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2 --ray-gpus=1",
+        "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --no-factor --tune",
+        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2 --ray-gpus=1 --ray-spread-from=9",
     ];
     let mut said = Table::new();
     for words in all {

@@ -300,7 +300,7 @@ fn limits(story: &Story) -> Result<Section, ReportError> {
 
 /// The value below which `share` of the values lie.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }

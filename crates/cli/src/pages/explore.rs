@@ -1,7 +1,7 @@
 //! The page of `argwhy explore`: a model, past cases and the code that decides, in one file.
 //!
-//! The code is WebAssembly of `crates/wasm`, made ahead by its `build` and kept compressed;
-//! browsers unpack it, and the numbers, themselves.
+//! The code is WebAssembly of `crates/wasm`, made ahead by its `build` and kept compressed, better
+//! than browsers can unpack: pages have it, and the numbers, in gzip.
 
 use crate::error::CliError;
 use crate::report::{ReportError, STYLE};
@@ -9,7 +9,8 @@ use argwhy::explain::Exploration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use minijinja::{Environment, Value, context};
-use std::io::{self, Write};
+use ruzstd::decoding::StreamingDecoder;
+use std::io::{self, Read, Write};
 
 const TEMPLATE: &str = include_str!("explore/page.html");
 const OWN_STYLE: &str = include_str!("explore/page.css");
@@ -19,11 +20,13 @@ const SCRIPTS: [&str; 4] = [
     include_str!("explore/page.js"),
     include_str!("explore/controls.js"),
 ];
-const ENGINE: &[u8] = include_bytes!("explore/engine.wasm.gz");
+const ENGINE: &[u8] = include_bytes!("explore/engine.wasm.zst");
 
 /// The page, as text.
 pub fn page(found: &Exploration, title: &str, subtitle: &str) -> Result<String, CliError> {
-    let packed = packed(&found.numbers).map_err(|e| CliError::Report(e.to_string()))?;
+    let in_gzip = |bytes: &[u8]| packed(bytes).map_err(|e| CliError::Report(e.to_string()));
+    let numbers: Vec<u8> = found.numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let (engine, numbers) = (in_gzip(&engine())?, in_gzip(&numbers)?);
     let draw = || -> Result<String, ReportError> {
         let mut environment = Environment::new();
         environment.add_template("explore.html", TEMPLATE)?;
@@ -36,8 +39,8 @@ pub fn page(found: &Exploration, title: &str, subtitle: &str) -> Result<String, 
             script => safe(SCRIPTS.concat()),
             about => safe(in_script(&found.about)),
             model => safe(in_script(&found.model)),
-            engine => safe(base64(ENGINE)),
-            numbers => safe(base64(&packed)),
+            engine => safe(base64(&engine)),
+            numbers => safe(base64(&numbers)),
         })?)
     };
     draw().map_err(|e| CliError::Report(e.to_string()))
@@ -48,11 +51,16 @@ fn in_script(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
 
-fn packed(numbers: &[f64]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    for number in numbers {
-        encoder.write_all(&number.to_le_bytes())?;
-    }
+fn engine() -> Vec<u8> {
+    let mut code = Vec::new();
+    let decoder = StreamingDecoder::new(ENGINE);
+    decoder.expect("a test unpacks it").read_to_end(&mut code).expect("a test unpacks it");
+    code
+}
+
+fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
     encoder.finish()
 }
 
@@ -80,6 +88,16 @@ mod tests {
         let of = |text: &str| base64(text.as_bytes());
         let all = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(of);
         assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn the_engine_unpacks_and_is_webassembly() {
+        let code = engine();
+        assert!(code.starts_with(b"\0asm\x01\0\0\0"), "{:?}", &code[..8]);
+        let mut unpacked = Vec::new();
+        let in_gzip = packed(&code).unwrap();
+        flate2::read::GzDecoder::new(&in_gzip[..]).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, code);
     }
 
     #[test]

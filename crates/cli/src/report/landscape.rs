@@ -41,7 +41,7 @@ impl SquareMap {
         let (lo, hi) = extent(all()).unwrap_or((0.0, 1.0));
         // By ranks: a few hopeless corners must not make all the rest look alike.
         let mut sorted: Vec<f64> = all().collect();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let rank = |value: f64| {
             let below = sorted.iter().filter(|other| **other < value).count();
             below as f64 / sorted.len().saturating_sub(1).max(1) as f64

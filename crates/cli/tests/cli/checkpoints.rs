@@ -2,11 +2,9 @@
 
 use crate::common::{Folder, says};
 use serde_json::Value;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
-const KEEP: [&str; 2] = ["--checkpoint=c.checkpoint", "--checkpoint-every=0.001s"];
+/// So often that every step is kept, however quick the machine.
+const KEEP: [&str; 2] = ["--checkpoint=c.checkpoint", "--checkpoint-every=0.000001s"];
 
 fn fit(folder: &Folder, more: &[&str]) -> crate::common::Ran {
     let own = ["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--json", "--holdout=0"];
@@ -90,9 +88,13 @@ fn what_cannot_be_gone_on_from_is_refused() {
 }
 
 /// Whatever moment it is killed at, the file is whole and the next run goes on from it.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 #[test]
 fn killed_a_hundred_times_a_fit_still_ends_at_its_optimum() {
+    use std::process::{Command, Stdio};
+    use std::thread::sleep;
+    use std::time::Duration;
+
     let folder = Folder::with_data(900);
     let endless = ["--tol=1e-300", "--max-iterations=1000000", "--solver=sso", "--block=30"];
     let plain = ["--init=expert", "--threads=1"];

@@ -199,3 +199,13 @@ pub fn timeless(path: &Path, settings: &Value) -> Vec<u8> {
     stored.model.record.peak_memory_bytes = None;
     argwhy::io::encode_model(&stored.model, settings).unwrap()
 }
+
+/// Sends a signal, such as `INT`, to a child; whether it was there to be told. `kill` the program
+/// is a package of its own, the shell has it built in.
+#[cfg(unix)]
+pub fn signal(child: &std::process::Child, name: &str) -> bool {
+    use std::process::{Command, Stdio};
+    let script = format!("kill -{name} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
+    sent.unwrap().success()
+}

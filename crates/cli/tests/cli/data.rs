@@ -106,9 +106,16 @@ fn gaps_are_told_left_out_or_filled_in_and_remembered() {
     says(&refused, &["`signals[0]` in row 2", "--missing drop", "--missing mean"]);
     let dropped = fit(&["--missing", "drop"]).exits(0);
     assert_eq!(dropped.json()["n_samples"], 59);
-    says(&dropped.stderr, &["1 rows that lack a value are left out"]);
-    let refused = folder.refused(["predict", "m.argwhy", "gaps.csv", "-o", "p.npy"]);
-    says(&refused, &["row 2"]);
+    says(&dropped.stderr, &["1 row that lacks a value is left out"]);
+    // Where a decision belongs to each row no option leaves any out, so none is offered.
+    for command in ["predict", "evaluate"] {
+        let output: &[&str] = if command == "predict" { &["-o", "p.csv"] } else { &[] };
+        let refused = folder.refused([command, "m.argwhy", "gaps.csv"].iter().chain(output));
+        says(&refused, &["`signals[0]` in row 2", "argwhy convert gaps.csv OUTPUT --missing drop"]);
+        assert!(!refused.contains("means"), "{refused}");
+    }
+    folder.run(["convert", "gaps.csv", "whole.csv", "--missing", "drop"]).exits(0);
+    folder.run(["predict", "m.argwhy", "whole.csv", "-o", "p.csv"]).exits(0);
     assert_eq!(fit(&["--missing", "mean"]).exits(0).json()["n_samples"], 60);
     folder.run(["predict", "m.argwhy", "gaps.csv", "-o", "p.npy", "-q"]).exits(0);
     says(&folder.refused(["fit", "gaps.csv", "-o", "x", "--missing", "median"]), &["drop"]);

@@ -1,14 +1,14 @@
 //! Ctrl-C stops at the next step and saves what is reached, certified where there is time for it.
 
-use crate::common::{Folder, written};
+use crate::common::{Folder, signal, written};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Starts a fit that never ends, sends `signal` once its first step is in the trace, and gives the
-/// result.
-fn stopped_by(signal: &str, rows: usize, more: &[&str]) -> (Folder, Value) {
+/// Starts a fit that never ends, sends it a signal once its first step is in the trace, and gives
+/// the result.
+fn stopped_by(name: &str, rows: usize, more: &[&str]) -> (Folder, Value) {
     let folder = Folder::with_data(rows);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
         .args(["fit", "data.csv", "-o", "m.argwhy", "--bounds=-1,1", "--json"])
@@ -29,8 +29,7 @@ fn stopped_by(signal: &str, rows: usize, more: &[&str]) -> (Folder, Value) {
         assert!(started.elapsed() < Duration::from_mins(2), "no step in two minutes");
         sleep(Duration::from_millis(5));
     }
-    let kill = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    assert!(signal(&child, name));
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
@@ -96,7 +95,7 @@ fn a_signal_during_predict_leaves_no_temporary_file() {
     let header = std::fs::read_to_string(folder.path("data.csv")).unwrap();
     let (names, rows) = header.split_once('\n').unwrap();
     std::fs::write(folder.path("many.csv"), format!("{names}\n{}", rows.repeat(300))).unwrap();
-    for (signal, old) in [("INT", false), ("TERM", true), ("KILL", true)] {
+    for (name, old) in [("INT", false), ("TERM", true), ("KILL", true)] {
         if old {
             std::fs::write(folder.path("p.csv"), "old").unwrap();
         }
@@ -108,18 +107,15 @@ fn a_signal_during_predict_leaves_no_temporary_file() {
                 .spawn()
                 .unwrap();
             sleep(Duration::from_millis(wait));
-            let sent = Command::new("kill")
-                .args([format!("-{signal}"), child.id().to_string()])
-                .stderr(Stdio::null())
-                .status();
-            sent.unwrap();
+            // It may have ended already.
+            signal(&child, name);
             child.wait().unwrap();
             let hidden: Vec<_> = std::fs::read_dir(folder.path(""))
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .filter(|name| name.starts_with('.'))
                 .collect();
-            assert!(hidden.is_empty(), "{hidden:?} after {signal} at {wait} ms");
+            assert!(hidden.is_empty(), "{hidden:?} after {name} at {wait} ms");
         }
     }
 }

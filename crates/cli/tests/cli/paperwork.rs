@@ -59,6 +59,10 @@ fn every_subcommand_has_a_manual_page() {
         says(&page, &[&format!("argwhy\\-{word}"), ".SH SYNOPSIS"]);
     }
     says(&folder.text("share/man1/argwhy.1"), &["argwhy\\-fit(1)", ".SH SUBCOMMANDS"]);
+    let fit = folder.text("share/man1/argwhy-fit.1");
+    let synopsis = fit.split(".SH ").find(|section| section.starts_with("SYNOPSIS")).unwrap();
+    says(synopsis, &["fit", "[OPTIONS]", "<DATA>"]);
+    assert!(synopsis.len() < 200, "{synopsis}");
     let written = std::fs::read_dir(folder.path("share/man1")).unwrap().count();
     assert_eq!(written, words.len() + 1);
     says(&ran.stderr, &[&format!("{written} pages"), "man -l"]);

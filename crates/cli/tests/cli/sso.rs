@@ -134,6 +134,11 @@ fn sizes_rules_and_starts_that_make_no_sense_list_what_is_allowed() {
         ("--block=-3", &["-3"]),
         ("--block=half", &["half", "0.5", "2500"]),
         ("--block=nan", &["nan"]),
+        ("--concurrent-blocks=0", &["concurrent-blocks is 0"]),
+        (
+            "--concurrent-blocks=3",
+            &["concurrent-blocks is 3 of 15 samples", "30", "smaller blocks"],
+        ),
         ("--warm-up=31", &["warm-up is 31", "30"]),
         ("--warm-up=0", &["warm-up is 0"]),
         ("--selection=greedy", &["greedy", "violation", "paper", "cyclic", "random"]),

@@ -111,7 +111,51 @@ fn a_search_that_was_stopped_goes_on() {
     says(&folder.run(other).exits(2).stderr, &["other data, rows or settings", "--resume"]);
 }
 
+/// Whatever moment it is killed at, what is known stays known and the search ends where it would
+/// have.
+#[cfg(target_os = "linux")]
+#[test]
+fn killed_again_and_again_a_search_ends_where_it_would_have() {
+    let folder = Folder::new();
+    folder.write("data.csv", table(500));
+    let many = "gamma = [0.25, 0.5, 1.0, 2.0, 4.0]\n".to_owned() + SMALL;
+    folder.write("grid.toml", many);
+    let args = ["tune", "data.csv", "--bounds=-1,1", "--grid=grid.toml", "--json", "--threads=1"];
+    let whole = folder.run(args.iter().chain(&["-o", "whole"])).exits(0).json();
+    let record = folder.path("argwhy-tune/trials.jsonl");
+    let known = || std::fs::read_to_string(&record).map_or(0, |text| text.lines().count());
+    let (mut state, mut most) = (11_u64, 0);
+    for kill in 0..100 {
+        let resume = record.exists().then_some("--resume");
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"))
+            .args(args)
+            .args(resume)
+            .current_dir(folder.path(""))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(Duration::from_millis(10 + (state >> 33) % 90));
+        child.kill().unwrap();
+        let said = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+        assert!(!said.contains("error:"), "kill {kill}: {said}");
+        // But for the line that was being written.
+        assert!(known() + 1 >= most, "kill {kill}: {} lines of {most}", known());
+        most = most.max(known());
+    }
+    let resume = record.exists().then_some("--resume");
+    let resumed = folder.run(args.iter().copied().chain(resume)).exits(0).json();
+    assert_eq!(resumed["best"], whole["best"]);
+    let settings = |found: &Value| -> Vec<Value> {
+        let trials = found["trials"].as_array().unwrap().iter();
+        trials.map(|t| serde_json::json!([t["round"], t["settings"], t["error"]])).collect()
+    };
+    assert_eq!(settings(&resumed), settings(&whole));
+}
+
 /// Ctrl-C in the middle: the best so far is a config file, and the search can go on.
+#[cfg(unix)]
 #[test]
 fn a_search_that_is_interrupted_keeps_what_it_knows() {
     let folder = Folder::new();
@@ -129,8 +173,7 @@ fn a_search_that_is_interrupted_keeps_what_it_knows() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before its second trial");
         sleep(Duration::from_millis(5));
     }
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    assert!(crate::common::signal(&child, "INT"));
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stderr}");

@@ -118,6 +118,43 @@ fn what_cannot_be_updated_is_refused() {
 }
 
 #[test]
+fn threads_and_memory_are_those_of_this_run() {
+    let folder = folder();
+    fit(&folder, "old.csv", "kept.argwhy", &["--keep-data", "--threads=2", "--memory=1GiB"]);
+    let settings = |more: &[&str]| {
+        let own = ["kept.argwhy", "new.csv", "-o", "new.argwhy"];
+        update(&folder, &[&own, more].concat());
+        let told =
+            folder.run(["inspect", "new.argwhy", "--json"]).exits(0).json()["settings"].take();
+        (told["threads"].clone(), told["memory"].clone())
+    };
+    // The threads of another machine are no rule for this one, while a limit was meant.
+    assert_eq!(settings(&[]), (Value::Null, (1_u64 << 30).into()));
+    assert_eq!(settings(&["--threads=1", "--memory=500MiB"]), (1.into(), (500_u64 << 20).into()));
+    let refused = |more| folder.refused(["update", "kept.argwhy", "new.csv", "-o", "no", more]);
+    says(&refused("--memory=1MiB"), &["new.csv", "memory limit of 1.0 MiB"]);
+    says(&refused("--threads=0"), &["threads", "0"]);
+}
+
+#[test]
+fn reading_new_rows_counts_towards_the_limit() {
+    let folder = folder();
+    fit(&folder, "old.csv", "kept.argwhy", &["--keep-data", "--memory=34MiB"]);
+    let text = csv(300);
+    let (names, rows) = text.split_once('\n').unwrap();
+    folder.write("large.csv", format!("{names}\n{}", rows.repeat(900)));
+    let refused = |more: &[&str]| {
+        let own = ["update", "kept.argwhy", "large.csv", "-o", "no"];
+        folder.refused(own.iter().chain(more))
+    };
+    // Refused by who reads, before the rows are there, and not by the plan afterwards.
+    says(&refused(&[]), &["large.csv", "left of the memory limit of 34.0 MiB"]);
+    says(&refused(&["--memory=35MiB"]), &["large.csv", "left of the memory limit of 35.0 MiB"]);
+    let some = ["update", "kept.argwhy", "large.csv", "--rows=0:40", "-o", "n.argwhy"];
+    folder.run(some).exits(0);
+}
+
+#[test]
 fn a_model_says_how_it_came_about() {
     let folder = folder();
     fit(&folder, "old.csv", "kept.argwhy", &["--keep-data"]);
@@ -142,4 +179,61 @@ fn a_model_says_how_it_came_about() {
     for said in ["learned from      old.csv\n", "hash of its rows  ", command] {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+/// As `folder`, with more rows than a fit factorises: 2900 old ones and 140 new ones.
+fn many() -> Folder {
+    let folder = Folder::new();
+    let text = csv(3040);
+    let lines: Vec<&str> = text.lines().collect();
+    folder.write("all.csv", &text);
+    folder.write("old.csv", lines[..2901].join("\n") + "\n");
+    folder.write("new.csv", [&lines[..1], &lines[2901..]].concat().join("\n") + "\n");
+    folder
+}
+
+#[test]
+fn an_update_goes_on_from_the_factor_that_a_model_keeps() {
+    let folder = many();
+    let model = |name: &str, more: &[&str]| {
+        let own = ["fit", "old.csv", "-o", name];
+        folder.run(own.iter().chain(&PLAIN).chain(more)).exits(0).stderr
+    };
+    let said = model("m.argwhy", &["--keep-data"]);
+    says(&said, &["of it make the next update quicker", "--no-factor"]);
+    let said = model("rows.argwhy", &["--keep-data", "--no-factor"]);
+    assert!(!said.contains("quicker"), "{said}");
+    let size = |name: &str| std::fs::metadata(folder.path(name)).unwrap().len();
+    assert!(size("m.argwhy") > size("rows.argwhy"));
+
+    let fresh = fit(&folder, "all.csv", "f.argwhy", &[]);
+    let with = update(&folder, &["m.argwhy", "new.csv", "-o", "with.argwhy"]);
+    let without = update(&folder, &["rows.argwhy", "new.csv", "--no-factor", "-o", "rows2.argwhy"]);
+    says(&without.stderr, &["note: models that `fit --keep-data` writes"]);
+    assert!(!with.stderr.contains("note: models that"), "{}", with.stderr);
+    for updated in [&with, &without] {
+        same_optimum(&updated.json(), &fresh);
+    }
+    // What is kept follows the rows, again and again.
+    assert!(size("with.argwhy") > size("rows2.argwhy"));
+    let fewer = update(&folder, &["with.argwhy", "--drop=0:100", "-o", "fewer.argwhy"]);
+    same_optimum(&fewer.json(), &fit(&folder, "all.csv", "g.argwhy", &["--rows=100:3040"]));
+    let both = ["fewer.argwhy", "old.csv", "--rows=0:100", "-o", "both.argwhy"];
+    let both = update(&folder, &both).json();
+    same_optimum(&both, &fresh);
+}
+
+#[test]
+fn many_new_rows_judge_the_model_before_them() {
+    let folder = Folder::new();
+    let text = csv(900);
+    let lines: Vec<&str> = text.lines().collect();
+    folder.write("old.csv", lines[..301].join("\n") + "\n");
+    folder.write("new.csv", [&lines[..1], &lines[301..]].concat().join("\n") + "\n");
+    fit(&folder, "old.csv", "m.argwhy", &["--keep-data"]);
+    let ran = folder.run(["update", "m.argwhy", "new.csv", "-o", "n.argwhy"]).exits(0);
+    says(&ran.stderr, &["on 600 new rows (before it learned from them) it errs by"]);
+    // Few of them, or none, are not enough: rows are kept aside.
+    let ran = folder.run(["update", "m.argwhy", "--drop=0:20", "-o", "n.argwhy"]).exits(0);
+    says(&ran.stderr, &["rows kept aside (at random)"]);
 }

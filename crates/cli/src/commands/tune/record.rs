@@ -68,36 +68,40 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
 /// A file of trials being written.
 pub struct Record {
     path: PathBuf,
-    /// What the file begins with.
-    header: Vec<u8>,
-    /// None until the first trial: what an earlier search left there stays until then.
+    /// What the file begins with: what the search is about, and the trials of the one it goes on
+    /// from, all at once, so that none is lost to whatever ends this one.
+    beginning: Vec<u8>,
+    known: Vec<Trial>,
+    /// None until the first new trial: what an earlier search left there stays until then.
     file: Option<File>,
     failed: Option<io::Error>,
 }
 
 impl Record {
-    /// A file that begins with what the search is about.
-    pub fn new(path: PathBuf, header: &Header) -> Result<Self, CliError> {
-        match line(header) {
-            Ok(header) => Ok(Self { path, header, file: None, failed: None }),
+    /// A file about a search that knows some trials from an earlier one.
+    pub fn new(path: PathBuf, header: &Header, known: Vec<Trial>) -> Result<Self, CliError> {
+        let lines = known.iter().map(line);
+        match std::iter::once(line(header)).chain(lines).collect::<io::Result<Vec<_>>>() {
+            Ok(lines) => {
+                Ok(Self { path, beginning: lines.concat(), known, file: None, failed: None })
+            }
             Err(source) => Err(CliError::Write { path, source }),
         }
     }
 
     pub fn add(&mut self, trial: &Trial) {
-        if self.failed.is_none() {
+        if self.failed.is_none() && !self.known.contains(trial) {
             self.failed = self.write(trial).err();
         }
     }
 
     fn write(&mut self, trial: &Trial) -> io::Result<()> {
         let line = line(trial)?;
-        match &mut self.file {
-            Some(file) => file.write_all(&line)?,
-            None => {
-                self.file = Some(write_onward(&self.path, &[&self.header[..], &line].concat())?);
-            }
+        if let Some(file) = &mut self.file {
+            return file.write_all(&line);
         }
+        let text = [&self.beginning[..], &line].concat();
+        self.file = Some(write_onward(&self.path, &text)?);
         Ok(())
     }
 
