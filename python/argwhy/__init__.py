@@ -23,6 +23,7 @@ from .choosing import KernelInverseOptimizerCV
 from .constraints import Constraints
 from .errors import ConvergenceWarning, DataError, InternalError, LimitsWarning, ModelFileError, NotFittedError
 from .estimator import KernelInverseOptimizer
+from .experts import Experts, find_experts
 from .export import export_onnx
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Constraints",
     "ConvergenceWarning",
     "DataError",
+    "Experts",
     "InternalError",
     "Iteration",
     "KernelInverseOptimizer",
@@ -40,4 +42,5 @@ __all__ = [
     "__version__",
     "datasets",
     "export_onnx",
+    "find_experts",
 ]

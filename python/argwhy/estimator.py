@@ -74,8 +74,8 @@ class KernelInverseOptimizer(Parametrised):
     theta:
         Whether θ_uu is the "identity", or to "learn".
     solver:
-        "newton", or "sso": the paper's algorithm, to which ``block``, ``selection``, ``warm_up``
-        and ``init`` belong.
+        "newton", or "sso": the paper's algorithm, to which ``block``, ``concurrent_blocks``,
+        ``selection``, ``warm_up`` and ``init`` belong.
     tol, max_iterations, time_limit:
         Relative duality gap to reach; steps and seconds at most.
     memory:
@@ -146,6 +146,7 @@ class KernelInverseOptimizer(Parametrised):
         max_iterations: int | None = _DEFAULT["max_iterations"],
         time_limit: float | None = _DEFAULT["time_limit"],
         block: str | float = _DEFAULT["block"],
+        concurrent_blocks: int = _DEFAULT["concurrent_blocks"],
         selection: str = _DEFAULT["selection"],
         warm_up: int | None = _DEFAULT["warm_up"],
         init: str = _DEFAULT["init"],
@@ -186,6 +187,7 @@ class KernelInverseOptimizer(Parametrised):
         self.max_iterations = max_iterations
         self.time_limit = time_limit
         self.block = block
+        self.concurrent_blocks = concurrent_blocks
         self.selection = selection
         self.warm_up = warm_up
         self.init = init
@@ -276,9 +278,11 @@ class KernelInverseOptimizer(Parametrised):
         """Learns from these rows too, behind all that earlier calls were given.
 
         The optimum and its certificate are those of a fit to all rows; it starts from the
-        coefficients there are. Features keep the means and widths of the first rows. The estimator
-        refers to the arrays of earlier calls for this; files and pickles are without them (``argwhy
-        update`` does the same for model files).
+        coefficients there are and, with many rows, from what the call before left of its
+        preconditioner, which takes memory: :meth:`fit` leaves none, so begin with this where more
+        rows will come. Features keep the means and widths of the first rows. The estimator refers
+        to the arrays of earlier calls; files and pickles are without them (``argwhy update`` does
+        the same for model files).
 
         Examples
         --------
@@ -297,7 +301,9 @@ class KernelInverseOptimizer(Parametrised):
                 "fit it again, or use `argwhy update` on a model file"
             )
         if not grown:
-            return self.fit(X, y, sample_weight, constraints)
+            self._fit(X, y, sample_weight, constraints, leave=True)
+            self._grown = [{"X": X, "y": y, "sample_weight": sample_weight, "constraints": constraints}]
+            return self
         self._signals_like(X)
         decisions, _ = _arrays.targets(y)
         new = {
@@ -306,12 +312,13 @@ class KernelInverseOptimizer(Parametrised):
             "weights": None if sample_weight is None else _arrays.vector(sample_weight, "sample_weight"),
             "limits": as_arrays(as_constraints(constraints), self._model.decision_names),
         }
-        self._fit(**grown[0], more=[*grown[1:], new], start=self._model, same_features=True)
+        left = self.__dict__.get("_left")
+        self._fit(**grown[0], more=[*grown[1:], new], start=self._model, left=left, leave=True)
         self._grown = [*grown, new]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_grown"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_grown", "_left")}
 
     def _signals_like(self, X: ArrayLike) -> None:
         """Refuses signals of another width in the words scikit-learn awaits."""
@@ -331,7 +338,8 @@ class KernelInverseOptimizer(Parametrised):
         *,
         more: list[dict[str, Any]] | None = None,
         start: Model | None = None,
-        same_features: bool = False,
+        left: _argwhy.Left | None = None,
+        leave: bool = False,
         resume: str | os.PathLike[str] | None = None,
         units: dict[str, str] | None = None,
     ) -> KernelInverseOptimizer:
@@ -366,12 +374,14 @@ class KernelInverseOptimizer(Parametrised):
             units=units,
             more=more,
             start=start,
-            same_features=same_features,
+            left=left,
+            leave=leave,
             checkpoint=None if self.checkpoint is None else (os.fspath(self.checkpoint), float(self.checkpoint_every)),
             resume=None if resume is None else os.fspath(resume),
             backend=self.backend,
         )
         self._flat = flat
+        self._left = fit.left
         self._learned(fit.model)
         self.history_ = fit.history
         self.plan_ = fit.plan

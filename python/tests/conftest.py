@@ -65,4 +65,5 @@ def command():
         assert not check or done.returncode in (0, 1), done.stderr
         return done
 
+    run.program = program
     return run

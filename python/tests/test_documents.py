@@ -130,6 +130,34 @@ def test_every_command_that_is_not_run_is_still_in_a_document():
     assert [command for command in ELSEWHERE if command not in written] == []
 
 
+def test_percentages_of_the_demos_are_those_they_print(demos):
+    """The README's tables, and what the book says of them, are the demos' last column."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    beside = (BOOK / "comparison.md").read_text(encoding="utf-8")
+    told = {}
+    for name in ("demo", "demo charging"):
+        screen = (demos / f"{name}.txt").read_text()
+        told[name] = re.findall(r"^\S.*? {2,}([\d.]+) %", screen, re.MULTILINE)
+        tables = readme.split(f"`argwhy {name}`: ", 1)[1].split("\n\n")
+        shown = re.findall(r"\| ([\d.]+) % \|", tables[1])
+        assert sorted(shown) == sorted(told[name][: len(shown)]) and len(shown) >= 3, name
+    ours, *ridge = [float(percent) for percent in told["demo"]]
+    assert f"argwhy {ours:.2f} %" in beside
+    assert f"{min(ridge):.1f} to {max(ridge):.1f} %" in beside
+
+
+def test_every_line_of_the_workflows_is_in_the_table_of_what_was_tried():
+    table = (ROOT / "RELEASE.md").read_text(encoding="utf-8").replace("\\|", "|")
+    lines = set()
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        text = path.read_text(encoding="utf-8")
+        lines |= set(re.findall(r"^ *(?:- )?run: (?!\|)(.+)$", text, re.MULTILINE))
+        for indent, block in re.findall(r"^( *)(?:- )?run: \|\n((?:\1 +.+\n)+)", text, re.MULTILINE):
+            lines |= {line.strip() for line in block.splitlines()}
+    assert len(lines) > 25
+    assert [line for line in sorted(lines) if f"`{line}`" not in table] == []
+
+
 def test_ten_lines_are_ten():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for section in re.findall(r"^## Ten lines of [\s\S]*?^```\w+\n([\s\S]*?)^```", text, re.MULTILINE):

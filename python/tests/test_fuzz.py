@@ -63,6 +63,7 @@ def random_parameters(rng):
         "gamma": ["auto", 1e-300, 1e300, -1],
         "solver": ["newton", "sso"],
         "theta": ["identity", "learn"],
+        "concurrent_blocks": [1, 2, 5, 0],
         "block": [1, 0.1, 1.0, 10**9, "1", 0],
         "selection": ["violation", "paper", "cyclic", "random"],
         "init": ["zero", "expert", "warm-up", "paper-warm-up"],

@@ -32,6 +32,29 @@ def test_rows_behind_others_lead_to_the_optimum_of_all():
     np.testing.assert_allclose(est.predict(X), whole.predict(X), atol=1e-2)
 
 
+def test_what_a_call_leaves_is_what_the_next_one_goes_on_from():
+    X, y = rows(3200)
+    settings = {**PLAIN, "regularization": 1e-4}
+    est = KernelInverseOptimizer(**settings).partial_fit(X[:3000], y[:3000])
+    pivots = est._left.pivots
+    assert 0 < len(pivots) < 3000
+    whole = KernelInverseOptimizer(**settings).fit(X[:3100], y[:3100])
+    assert whole._left is None
+    est.partial_fit(X[3000:3100], y[3000:3100])
+    assert est._left.pivots == pivots, "the factor was made anew"
+    assert est.kernel_products_ < whole.kernel_products_
+    assert primal(est) == pytest.approx(primal(whole), rel=2e-6)
+    # With another kernel, or weights, it would be of no use.
+    est.set_params(gamma=3.0).partial_fit(X[3100:3150], y[3100:3150])
+    assert est._left.pivots != pivots
+    est.partial_fit(X[3150:], y[3150:], np.full(50, 2.0))
+    assert est._left is None
+    whole.set_params(gamma=3.0).fit(X, y, np.concatenate([np.ones(3150), np.full(50, 2.0)]))
+    assert (est.status_, whole.status_) == ("solved", "solved")
+    assert primal(est) == pytest.approx(primal(whole), rel=2e-6)
+    assert not {"_left", "_grown"} & set(est.__getstate__())
+
+
 def test_constraints_come_with_their_rows():
     X, y = rows(200)
     lower, upper = y - 0.1, y + np.linspace(0, 0.3, 200)[:, None]

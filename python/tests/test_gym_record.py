@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import os
 import pathlib
 import sys
 from typing import Any
@@ -88,6 +89,17 @@ def test_missing_writers_are_named(tmp_path: pathlib.Path, monkeypatch: pytest.M
     assert hint in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is a display")
+def test_mujoco_is_told_how_to_draw_for_pictures_alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Canvas, "render", lambda self: told.append(os.environ.get("MUJOCO_GL")) or np.zeros((9, 9, 3), np.uint8))
+    record(still, Canvas, tmp_path / "canvas.gif", max_steps=3)
+    # Children would inherit what is left: without EGL they could not even import MuJoCo.
+    assert set(told) == {"egl"} and "MUJOCO_GL" not in os.environ
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Gymnasium's half-made viewer, when it is collected
 def test_no_opengl_says_what_to_do(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "nonsense")
@@ -113,7 +125,9 @@ def test_mujoco_draws_what_evaluate_judges(tmp_path: pathlib.Path) -> None:
 
 @needs_egl
 @pytest.mark.parametrize("task", ["hopper", "walker2d", "halfcheetah"])
-def test_the_camera_goes_along(task: str) -> None:
+def test_the_camera_goes_along(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform == "linux":
+        monkeypatch.setenv("MUJOCO_GL", "egl")  # `render` by itself is Gymnasium's, which tries a display first
     env: Any = make_d4rl_env(task, render_mode="rgb_array")
     env.reset(seed=0)
     body = env.unwrapped
@@ -124,4 +138,5 @@ def test_the_camera_goes_along(task: str) -> None:
         body.set_state(position, body.init_qvel)
         red, _, blue = np.moveaxis(np.asarray(env.render(), dtype=float), -1, 0)
         visible.append(int((red > blue + 30.0).sum()))  # the robots are of orange wood, the floor is grey and green
+    env.close()
     assert visible[0] > 100 and visible[1] > visible[0] / 2

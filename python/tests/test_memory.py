@@ -49,6 +49,13 @@ def test_threads_keep_nothing_that_they_freed():
 
 
 @on_linux
+def test_fits_without_a_row_are_as_many_at_once_as_there_is_room_for():
+    memory = bench()
+    result = memory.judge(memory.CASES["left-out-on-many-threads"], program(), floor=40 * memory.MIB, seconds=120)
+    assert not result["wrong"] and result["status"] == 0, result
+
+
+@on_linux
 def test_learning_theta_keeps_the_limit_with_many_rows():
     memory = bench()
     case = replace(memory.CASES["theta-of-many-rows"], n=500)

@@ -24,6 +24,14 @@ def slow():
     return signals, np.clip(2 * wish, -1, 1)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises, in children too: whoever runs this in the background may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def slow_estimator(**parameters):
     return KernelInverseOptimizer(bounds=(-1, 1), regularization=1e-7, tol=1e-12, operator="tiled", **parameters)
 
@@ -103,7 +111,7 @@ def test_a_callback_may_use_the_package(task):
     assert inner == ["solved"]
 
 
-def test_ctrl_c_stops_within_a_step_and_leaves_a_model(slow):
+def test_ctrl_c_stops_within_a_step_and_leaves_a_model(slow, ctrl_c):
     signals, decisions = slow
     est = slow_estimator()
     asked = []
@@ -148,7 +156,7 @@ def test_the_interpreter_is_free_while_a_fit_runs(slow):
     assert counted[0] > 100
 
 
-def test_ctrl_c_in_a_script_ends_it_like_any_other(tmp_path):
+def test_ctrl_c_in_a_script_ends_it_like_any_other(ctrl_c):
     """Without a handler of its own a script ends with the traceback and status Python gives."""
     script = """
 import numpy as np, sys

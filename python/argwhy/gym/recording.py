@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +84,12 @@ def record(
         max_steps = whole_number(max_steps, "max_steps", 1)
     if not fps > 0:
         raise ValueError(f"fps is positive; this is {fps}")
-    _draw_without_display()
     owned = not is_shared(env)
     one = _rendering(env, size)
     try:
         every, shown = _frames_to_keep(one, fps)
-        episode, frames = _film(policy, one, seed, every, max_steps)
+        with _drawing_without_display():
+            episode, frames = _film(policy, one, seed, every, max_steps)
         write(path, frames, shown)
         return Recording(path, env_name(one), seed, len(frames), shown, episode.total, episode.length)
     finally:
@@ -138,13 +139,22 @@ def _picture(env: AnyEnv) -> Frame:
     return picture
 
 
-def _draw_without_display() -> None:
+@contextlib.contextmanager
+def _drawing_without_display() -> Generator[None, None, None]:
     """Gymnasium tries GLFW first and takes its failure for success where there is no display.
 
-    It reads the variable at the first picture.
+    It reads the variable at the first picture, MuJoCo when it is imported, which fails where there
+    is no EGL: so it is set for pictures alone, and no child process inherits it.
     """
-    if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "egl")
+    shown = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if shown or "MUJOCO_GL" in os.environ:
+        yield
+        return
+    os.environ["MUJOCO_GL"] = "egl"
+    try:
+        yield
+    finally:
+        del os.environ["MUJOCO_GL"]
 
 
 def _writer_for(path: pathlib.Path) -> Callable[[pathlib.Path, list[Frame], float], None]:
