@@ -17,6 +17,11 @@ AGAIN = ("argwhy", "rehearsed", "rehearsed, if clearly")
 # Less than this between two candidates says nothing: odd and even episodes of the same
 # demonstrations are 0.001 to 0.014 apart, as a rule.
 CLEARLY = 0.01
+# Of several experts one alone, told without scores; the page shows them beside the row.
+ALONE = {
+    "expert with more rows": lambda one: int(np.argmax(one["rows"])),
+    "expert learned best": lambda one: int(np.argmin([e or np.inf for e in one["held out"]])),
+}
 OURS = ("argwhy, medium", "argwhy, expert", "argwhy, both")
 
 
@@ -41,6 +46,31 @@ def ideas(results, wanted, arguments):
     return {"rows": sorted(rows, key=lambda row: -row["mean"])}
 
 
+def steady(results, wanted, arguments):
+    """Settings by how far they are off steadily, relative to the least of each task."""
+    tasks = wanted.of(SIX)
+    found = {
+        name: [one["steady"] for task in tasks if (one := results.get(wanted.steady_cell(task, said)))]
+        for name, said in wanted.steadied().items()
+    }
+    found = {name: values for name, values in found.items() if tasks and len(values) == len(tasks)}
+    if not found:
+        return {"rows": []}
+    least = np.min(list(found.values()), axis=0)
+    rows = [
+        {"settings": name, "tasks": dict(zip(tasks, (values / least).tolist(), strict=True))}
+        | {"mean": float(np.mean(values / least))} | scored(results, wanted, wanted.steadied()[name])
+        for name, values in found.items()
+    ]
+    return {"rows": sorted(rows, key=lambda row: row["mean"])}
+
+
+def scored(results, wanted, said):
+    """Mean score on draw 0, where `ideas` has been run: no choice looks at it."""
+    scores = [score_of(results, [wanted.tried(task, 0, said)]) for task in wanted.of([*SIX, *THREE])]
+    return {"score": float(np.mean([one["mean"] for one in scores])) if all(scores) else None}
+
+
 def fresh(results, wanted, arguments):
     rows = []
     for task, large in wanted.fresh_sizes():
@@ -54,6 +84,8 @@ def fresh(results, wanted, arguments):
             "KIO": score_of(results, kio),
             "cloning": score_of(results, wanted.fresh_cloning(task, large)),
             "argwhy": of_chosen(results, wanted, task, ONE_FOR_ALL, large),
+            "one law": score_of(results, wanted.one_law_on_fresh(task, large)) if task in THREE else None,
+            **of_experts(results, wanted, task, large),
             "as with few rows": of_chosen(results, wanted, task, FEW_ROWS, large),
             "tune": None if large else score_of(results, [wanted.fresh_tune(task)]),
             "published": {},
@@ -64,6 +96,22 @@ def fresh(results, wanted, arguments):
         if row["KIO"] or row["argwhy"]:
             rows.append(row)
     return {"rows": rows}
+
+
+def of_experts(results, wanted, task, large):
+    """How many experts were found, and scores of one of them alone: more rows, learned best."""
+    cells = wanted.chosen_on_fresh(task, ONE_FOR_ALL, large)
+    found = [one["experts"] for cell in cells if "experts" in (one := results.get(cell) or {})]
+    if not found:
+        return {"experts": None, **dict.fromkeys(ALONE)}
+    out = {"experts": [one["n"] for one in found]}
+    out["purity"] = [one["purity"] for one in found if "purity" in one]
+    for name, pick in ALONE.items():
+        # A grouping stands for a cell here: what it holds is that one expert's.
+        own = {n: {"scores": one["scores"][pick(one)]} for n, one in enumerate(found)}
+        several = any(one["n"] > 1 for one in found)
+        out[name] = score_of(own, own) if several else None
+    return out
 
 
 def of_chosen(results, wanted, task, chosen, large):
@@ -201,5 +249,5 @@ def million(results, wanted, arguments):
 
 PARTS = {
     "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
-    "million": million,
+    "million": million, "steady": steady,
 }

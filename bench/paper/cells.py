@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import pathlib
 import re
 import time
@@ -22,6 +23,7 @@ import conic
 import criteria
 import published
 import rehearsal
+import several
 
 # From here on a GPU pays (and is there for one process at a time).
 LARGE = 10_000
@@ -37,10 +39,17 @@ def name_of(cell):
 
 
 def run(cell, source):
-    """What the cell found, with how long that took."""
-    started = time.monotonic()
+    """What the cell found, with how long that took: by the clock, and of processors."""
+    started, busy = time.monotonic(), processor_seconds()
     found = KINDS[cell["kind"]](cell, source)
-    return {"cell": cell, "found": found, "seconds": time.monotonic() - started}
+    spent = {"seconds": time.monotonic() - started, "processor_seconds": processor_seconds() - busy}
+    return {"cell": cell, "found": found, **spent}
+
+
+def processor_seconds():
+    """Of this process and those that it started (SCS)."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def roll_out(cell, source):
@@ -57,15 +66,41 @@ def roll_out(cell, source):
 
 def score(cell, source):
     """Learn by the cell's method, act in D4RL's world, say how well that went."""
-    task = TASKS[cell["task"]]
     demonstrations, mask = rows_of(cell, source)
+    if "experts" in cell:
+        return score_of_several(cell, source, demonstrations, mask)
     policy, about = METHODS[cell["method"]](cell, source, demonstrations, mask)
-    about |= {"note": demonstrations.note, "genuine": demonstrations.genuine}
+    return about | acted(cell, policy, demonstrations)
+
+
+def acted(cell, policy, demonstrations):
+    """How a policy does, and what it learned from."""
+    about = {"note": demonstrations.note, "genuine": demonstrations.genuine}
     about["decision_microseconds"] = decision_time(policy, demonstrations.observations)
     if cell["episodes"]:
         at_once = 50 if cell["rows"] <= LARGE else 100
-        about |= episodes_of(policy, task.world, cell["episodes"], at_once)
+        world = TASKS[cell["task"]].world
+        about |= episodes_of(policy, world, cell["episodes"], at_once)
     return about
+
+
+def score_of_several(cell, source, demonstrations, mask):
+    """A policy of each expert that demonstrations show; all of them act in all episodes."""
+    started, threads = time.monotonic(), machine(cell["rows"])["threads"]
+    found = several.grouped(demonstrations, mask, threads)
+    experts = several.described(found, demonstrations, mask, threads)
+    experts["seconds"] = time.monotonic() - started
+    abouts = []
+    for own in several.masks(found, mask):
+        policy, about = METHODS[cell["method"]](cell, source, demonstrations, own)
+        abouts.append(about | acted(cell, policy, demonstrations))
+    about = dict(abouts[0])
+    about["fit_seconds"] = sum(one["fit_seconds"] for one in abouts)
+    about["relative_gap"] = max(one["relative_gap"] for one in abouts)
+    if cell["episodes"]:
+        experts["scores"] = [one["scores"] for one in abouts]
+        about["scores"] = several.mixed(found.shares, experts["scores"])
+    return about | {"experts": experts}
 
 
 def judge(cell, source):
@@ -78,6 +113,13 @@ def judge(cell, source):
             demonstrations, mask, cell["settings"], world, machine(cell["rows"]), cell["folds"]
         )
     return found
+
+
+def steady(cell, source):
+    """How far settings are off steadily, on demonstrations alone."""
+    demonstrations, mask = rows_of(cell, source)
+    about = {"note": demonstrations.note, "genuine": demonstrations.genuine}
+    return about | criteria.steady(demonstrations, mask, cell["settings"], machine(cell["rows"]))
 
 
 def rehearse(cell, source):
@@ -240,7 +282,7 @@ METHODS = {
 }
 KINDS = {
     "rollout": roll_out, "score": score, "judge": judge, "trace": trace, "teacher": teachers,
-    "scs": by_scs, "rehearse": rehearse,
+    "scs": by_scs, "rehearse": rehearse, "steady": steady,
 }
 
 

@@ -40,6 +40,11 @@ class Results:
         path = self.path(cell)
         return json.loads(path.read_text()).get("left") if path.exists() else None
 
+    def cost(self, cells_wanted):
+        """Seconds of processors that these cells took; how many of them are there."""
+        paths = [path for cell in unique(cells_wanted) if (path := self.path(cell)).exists()]
+        return sum(json.loads(path.read_text()).get("processor_seconds", 0.0) for path in paths), len(paths)
+
     def put(self, cell, result):
         path = self.path(cell)
         part = path.with_suffix(f".{os.getpid()}.part")
@@ -87,7 +92,7 @@ class Feed:
 class Schedule:
     def __init__(self, results, source, jobs, deadline):
         self.results, self.source, self.jobs, self.deadline = results, source, jobs, deadline
-        self.failed = []
+        self.failed, self.wanted = [], []
         self.begun = time.monotonic()
 
     def left(self):
@@ -95,6 +100,7 @@ class Schedule:
 
     def run(self, wanted, title):
         """Does what is not there yet. False where time ran out before everything was."""
+        self.wanted += wanted
         todo = [cell for cell in unique(wanted) if not self.is_done(cell)]
         if not todo:
             return True

@@ -146,6 +146,7 @@ def table3(results, wanted, arguments):
             "cloning": score_of(results, clonings(wanted, task)),
             "argwhy": ours,
             "chosen": name,
+            "one law": score_of(results, [wanted.one_law(task)]),
             "KIO, better half": score_of(results, [wanted.better(wanted.kio(task))]),
             "argwhy, better half": better_half(results, wanted, task, name),
             "teacher": score_of(results, [wanted.teacher(task)]),
@@ -285,12 +286,12 @@ def as_text(found):
     columns = {
         "table1": ("KIO", "IO", "cloning", "argwhy", "tune", "teacher"),
         "table3": (
-            "KIO", "cloning", "argwhy", "KIO, better half", "argwhy, better half", "teacher",
+            "KIO", "cloning", "argwhy", "one law", "KIO, better half", "argwhy, better half", "teacher",
         ),
         "appendixc": ("rbf", "laplace", "linear"),
         "growth": ("n", "KIO", "argwhy", "fixed", "cloning"),
         "why": ("n", "KIO", "fixed", "cloning"),
-        "fresh": ("n", "KIO", "cloning", "argwhy", "as with few rows", "tune", *beyond.COMPARED),
+        "fresh": ("n", "KIO", "cloning", "argwhy", "experts", "one law", "as with few rows", "tune", *beyond.COMPARED),
         "rehearsal": ("n", "KIO", "cloning", "argwhy", "rehearsed", "rehearsed on draw 0"),
         "again": ("n", *beyond.AGAIN),
         "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
@@ -316,6 +317,8 @@ def as_text(found):
             f"table2 {row['task']}: Newton {newton}, SSO {sso}; paper {row['published']}; "
             f"scores {scores} | {row['data']}"
         )
+    for row in found["parts"].get("steady", {}).get("rows", []):
+        lines.append(f"steady {row['mean']:.3f} {row['settings']}")
     for task, chosen in found["parts"].get("landscape", {}).get("rules", {}).items():
         lines += ["", f"rules, {task}"]
         for rule, pick in chosen.items():

@@ -8,12 +8,14 @@ import settings
 
 PARTS = [
     "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
-    "fresh", "rehearsal", "again", "ideas", "halves", "million",
+    "fresh", "rehearsal", "again", "ideas", "halves", "million", "steady",
 ]
 # Without the questions that the paper did not ask.
 USUAL = PARTS[: PARTS.index("why")]
 # Of what `criteria.py` measures: cells of an earlier version are made anew.
 CRITERIA = 2
+# Of `several.py`, likewise.
+EXPERTS = 1
 # Fits of minutes with 10,000 rows, on one core, which seldom are most alike.
 SLOW = ("1/d, k 1e-7",)
 WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
@@ -73,7 +75,12 @@ class Wanted:
     def chosen(self, task, draw, chosen, rows=None):
         """The score of settings that a rule chose, by name or as they are."""
         rows = self.rows(task) if rows is None else rows
-        return self.score(task, "argwhy", draw, rows, settings=self.named(chosen, rows))
+        return self.score(task, "argwhy", draw, rows, **self.as_chosen(chosen, rows))
+
+    def as_chosen(self, chosen, rows):
+        """One for all has as many experts as demonstrations say, everything else one law."""
+        experts = {"experts": EXPERTS} if chosen == settings.ONE_FOR_ALL else {}
+        return {"settings": self.named(chosen, rows), **experts}
 
     def named(self, chosen, rows):
         """Settings by the name that a rule gives them."""
@@ -117,8 +124,13 @@ class Wanted:
             yield self.teacher(task)
             yield self.kio(task)
             yield self.better(self.kio(task))
+            yield self.one_law(task)
             for seed in range(self.seeds):
                 yield self.cloning(task, 0, seed)
+
+    def one_law(self, task):
+        """argwhy's settings, without asking how many experts there are."""
+        return self.chosen(task, 0, settings.one_for_all(self.rows(task)))
 
     @staticmethod
     def better(cell):
@@ -214,6 +226,22 @@ class Wanted:
             for idea in settings.IDEAS.values():
                 yield self.tried(task, 0, idea)
 
+    def steadied(self):
+        """Settings among which `steady` chooses one for all tasks, by name."""
+        more = {"gradients 0.3/d": settings.FEW_ROWS} if self.quick else settings.IDEAS
+        known = list(self.grid.values())
+        return {**self.grid, **{name: said for name, said in more.items() if said not in known}}
+
+    def steady_cell(self, task, said):
+        rows = min(self.rows(task), 5000 // self.shrink)
+        return {"kind": "steady", "task": task, "rows": rows, "draw": 0, "settings": said}
+
+    def steady(self):
+        """Every setting on demonstrations alone."""
+        for said in self.steadied().values():
+            for task in self.of(SIX):
+                yield self.steady_cell(task, said)
+
     def fresh_rows(self, task, large=False):
         """Rows that no choice was made on: how many, which draw, and what is loaded."""
         shrink = self.shrink
@@ -235,7 +263,12 @@ class Wanted:
 
     def chosen_on_fresh(self, task, chosen, large=False):
         rows = self.fresh_rows(task, large)[0][0]
-        return self.on_fresh(task, "argwhy", large, settings=self.named(chosen, rows))
+        return self.on_fresh(task, "argwhy", large, **self.as_chosen(chosen, rows))
+
+    def one_law_on_fresh(self, task, large=False):
+        """The row "argwhy" without asking how many experts there are."""
+        rows = self.fresh_rows(task, large)[0][0]
+        return self.chosen_on_fresh(task, settings.one_for_all(rows), large)
 
     def fresh_cloning(self, task, large=False):
         own = {"max_epochs": 20} if self.quick else {}
@@ -263,6 +296,8 @@ class Wanted:
         for task, large in self.fresh_sizes():
             yield from self.fresh_kio(task, large)
             yield from self.chosen_on_fresh(task, settings.ONE_FOR_ALL, large)
+            if task in THREE:
+                yield from self.one_law_on_fresh(task, large)
             if large:
                 yield from self.chosen_on_fresh(task, settings.FEW_ROWS, large)
             if large or task in SIX:
