@@ -34,7 +34,7 @@ def gathered():
 
     of_datasets = [getattr(datasets, n) for n in ("load", "read", "describe", "make_quadrotor", "make_charging", "Data", "Quadrotor", "Charging")]
     return [
-        ("argwhy", [argwhy.KernelInverseOptimizer, argwhy.Certificate, argwhy.Constraints, argwhy.Iteration, argwhy.export_onnx]),
+        ("argwhy", [argwhy.KernelInverseOptimizer, argwhy.Certificate, argwhy.Constraints, argwhy.Iteration, argwhy.find_experts, argwhy.Experts, argwhy.experts.Trial, argwhy.export_onnx]),
         ("argwhy.datasets", of_datasets),
         ("argwhy.gym", [getattr(argwhy.gym, n) for n in ("evaluate", "record", "make_d4rl_env", "d4rl_score", "Evaluation", "Recording")]),
         ("argwhy.ray", [argwhy.ray.Cluster, argwhy.ray.simulate, argwhy.ray.Simulation]),
