@@ -158,6 +158,18 @@ def test_every_line_of_the_workflows_is_in_the_table_of_what_was_tried():
     assert [line for line in sorted(lines) if f"`{line}`" not in table] == []
 
 
+def test_actions_are_pinned_by_hash():
+    """A tag can be moved to other code; a version stands behind the hash, and is one for each action."""
+    versions: dict[str, set[str]] = {}
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        for name, rest in re.findall(r"^ *(?:- )?uses: ([^@\s]+)(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            if not name.startswith("./"):
+                assert re.fullmatch(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+", rest), f"{path.name}: {name}{rest}"
+                versions.setdefault(name, set()).add(rest)
+    assert len(versions) > 10
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
 def test_ten_lines_are_ten():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for section in re.findall(r"^## Ten lines of [\s\S]*?^```\w+\n([\s\S]*?)^```", text, re.MULTILINE):
