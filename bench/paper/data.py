@@ -228,6 +228,22 @@ def drawn(demonstrations, rows, draw, published=None):
     return mask
 
 
+def resampled(demonstrations, rows, seed, first):
+    """Whole episodes from row `first` on, drawn without replacement, as many rows as asked for.
+
+    The last of them is cut. Draws of different seeds overlap: there are more of them than rows.
+    """
+    episodes = demonstrations.episodes
+    begun = episodes[first] + (first > 0 and not demonstrations.ends[first - 1])
+    numbers = np.arange(begun, episodes[-1] + 1)
+    mask, left = np.zeros(len(episodes), bool), rows
+    for episode in np.random.default_rng(seed).permutation(numbers):
+        own = np.flatnonzero(episodes == episode)[:left]
+        mask[own] = True
+        left -= len(own)
+    return None if left else mask
+
+
 def of_half(demonstrations, rows, draw, half):
     """As `drawn`, all of them from one of two policies: 0 is medium, 1 expert."""
     mask = np.zeros(len(demonstrations), bool)
