@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import queue
+import signal
 import sys
 import time
 import traceback
@@ -16,6 +17,8 @@ import cells
 
 # A cell is not begun when less than this is left, in seconds.
 LEAST = 3.0
+# How often a worker that waits looks whether there is still somebody to work for, in seconds.
+LOOK = 2.0
 # Large fits wait for one another (`cells.one_gpu`); more of them at once would only stand in line
 # on cores that small ones could use. One fits, the others read their rows or act.
 LARGE_AT_ONCE = 4
@@ -53,9 +56,10 @@ class Results:
 
 
 def work(source, folder, waiting, done):
-    """A worker: takes cells until there is none."""
+    """A worker: takes cells until there is none, or nobody who hands them out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who began them ends them
     results = Results(folder)
-    while (cell := waiting.get()) is not None:
+    while (cell := next_of(waiting)) is not None:
         name = cells.name_of(cell)
         done.put(("begun", os.getpid(), name))
         try:
@@ -66,6 +70,16 @@ def work(source, folder, waiting, done):
             done.put(("done", os.getpid(), name))
         except Exception:  # noqa: BLE001: one cell's failure is no other's
             done.put(("failed", os.getpid(), f"{name}\n{traceback.format_exc()}"))
+
+
+def next_of(waiting):
+    """The next cell; None where the run was killed, which no queue tells its workers."""
+    while True:
+        try:
+            return waiting.get(timeout=LOOK)
+        except queue.Empty:
+            if not multiprocessing.parent_process().is_alive():
+                return None
 
 
 class Feed:
@@ -109,17 +123,23 @@ class Schedule:
         waiting, done = context.Queue(), context.Queue()
         feed = Feed(todo)
         workers = [
-            context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
+            context.Process(target=work, args=(self.source, self.results.folder, waiting, done), daemon=True)
             for _ in range(min(self.jobs, len(todo)))
         ]
-        for worker in workers:
-            waiting.put(feed.next())
-            worker.start()
-        finished = self._follow(workers, feed, waiting, done, len(todo))
-        for worker in workers:
-            if not finished:
-                worker.terminate()
-            worker.join()
+        finished = False
+        try:
+            for worker in workers:
+                waiting.put(feed.next())
+                worker.start()
+            finished = self._follow(workers, feed, waiting, done, len(todo))
+        except KeyboardInterrupt:
+            say("interrupted: cells that were under way are left; the same command goes on")
+        finally:
+            for worker in workers:
+                if worker.pid is not None:
+                    if not finished:
+                        worker.terminate()
+                    worker.join()
         return finished
 
     def is_done(self, cell):
