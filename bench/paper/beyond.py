@@ -250,7 +250,7 @@ def million(results, wanted, arguments):
     return {"rows": rows}
 
 
-def draws(results, wanted, arguments):
+def many(results, wanted, arguments):
     """The row and what `steady` chose on many draws; beside them the first draw, of the paper's rows."""
     rows = []
     for task in wanted.of(SIX):
@@ -304,6 +304,6 @@ def ways_of(results, cells):
 
 
 PARTS = {
-    "draws": draws, "switching": switching, "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
+    "many": many, "switching": switching, "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
     "million": million, "steady": steady,
 }

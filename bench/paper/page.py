@@ -318,7 +318,7 @@ def steady(part):
     )
 
 
-def draws(part):
+def many(part):
     names = ["KIO", "argwhy", *ON_DRAWS]
     first = [
         [e(row["task"]), *[score(row[f"draw 0: {name}"]) for name in ON_DRAWS]] for row in part["rows"]
@@ -408,5 +408,5 @@ SECTIONS = {
     "table1": table1, "table2": table2, "table3": table3, "figure1": figure1, "figure2": figure2,
     "appendixc": appendixc, "growth": growth, "why": why, "landscape": landscape,
     "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves, "million": million,
-    "steady": steady, "draws": draws, "switching": switching,
+    "steady": steady, "many": many, "switching": switching,
 }

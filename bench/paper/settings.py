@@ -180,4 +180,4 @@ IDEAS = {
 
 # Compared with the row "argwhy" on many draws: what `--only steady` put first of the settings known
 # before the third round, and of all.
-ON_DRAWS = ("gradients 0.3/d, matern32",)
+ON_DRAWS = ("gradients 0.3/d, matern32", "gradients 0.3/d, matern32, twice")

@@ -296,7 +296,7 @@ def as_text(found):
         "again": ("n", *beyond.AGAIN),
         "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
         "million": ("n", "argwhy"),
-        "draws": ("n", "draws", "KIO", "argwhy", *ON_DRAWS, *(f"draw 0: {name}" for name in ON_DRAWS)),
+        "many": ("n", "draws", "KIO", "argwhy", *ON_DRAWS, *(f"draw 0: {name}" for name in ON_DRAWS)),
         "switching": ("n", "draws", *beyond.SWITCHED),
     }
     for part, names in columns.items():

@@ -9,7 +9,7 @@ from switching import WAYS
 
 PARTS = [
     "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
-    "fresh", "rehearsal", "again", "ideas", "halves", "million", "steady", "draws", "switching",
+    "fresh", "rehearsal", "again", "ideas", "halves", "million", "steady", "many", "switching",
 ]
 # Without the questions that the paper did not ask.
 USUAL = PARTS[: PARTS.index("why")]
@@ -18,7 +18,7 @@ CRITERIA = 2
 # Of `several.py` and `switching.py`, likewise.
 EXPERTS = 1
 SWITCHING = 1
-# How many draws after the first `draws` has, by rows; of tasks that need more to tell, more.
+# How many draws after the first `many` has, by rows; of tasks that need more to tell, more.
 DRAWS = {5000: 6, 10_000: 3}
 MORE_DRAWS = {"walker2d-medium": 12, "hopper-expert": 8}
 # Fits of minutes with 10,000 rows, on one core, which seldom are most alike.
@@ -262,11 +262,9 @@ class Wanted:
 
     def compared_on_draws(self, task):
         """The ways that are compared on many draws, with the cells of each; also of draw 0."""
-        own = {
-            "argwhy": self.as_chosen(settings.ONE_FOR_ALL, TASKS[task].rows),
-            "KIO": {"settings": {"preset": TASKS[task].preset}},
-        }
-        own |= {name: {"settings": self.steadied()[name]} for name in self.on_draws}
+        own = {"argwhy": self.as_chosen(settings.ONE_FOR_ALL, TASKS[task].rows)}
+        own |= {name: {"settings": settings.IDEAS[name]} for name in self.on_draws}
+        own["KIO"] = {"settings": {"preset": TASKS[task].preset}}
         cells_of = {}
         for name, said in own.items():
             method = "kio" if name == "KIO" else "argwhy"
@@ -277,15 +275,19 @@ class Wanted:
 
     def first_draws(self, task):
         """Draw 0 of the same, which settings were chosen on by scores, but not these by `steady`."""
-        named = {name: self.steadied()[name] for name in self.on_draws}
+        named = {name: settings.IDEAS[name] for name in self.on_draws}
         return {name: self.score(task, "argwhy", 0, settings=said) for name, said in named.items()}
 
-    def draws(self):
+    def many(self):
         """The row and what `steady` chooses on many draws of one policy's rows."""
-        for task in self.of(SIX):
-            for cells_of in self.compared_on_draws(task).values():
-                yield from cells_of
+        tasks = self.of(SIX)
+        for name in ("argwhy", *self.on_draws):
+            for task in tasks:
+                yield from self.compared_on_draws(task)[name]
+        for task in tasks:
             yield from self.first_draws(task).values()
+        for task in tasks:
+            yield from self.compared_on_draws(task)["KIO"]
 
     def switching_rows(self, task, large):
         """Draws after the first; of 100,000 rows one."""

@@ -165,7 +165,7 @@ def test_fresh_rows_are_none_of_those_that_choices_are_made_on(runner, folder):
     assert len(best) == len(settings.candidates()) + len(settings.IDEAS)
     shown = "".join(page.SECTIONS[name](part) for name, part in found.items())
     assert "one for all" not in shown and shown.count("<table") == 12
-    several_draws = {row["task"]: row for row in found["draws"]["rows"]}
+    several_draws = {row["task"]: row for row in found["many"]["rows"]}
     assert several_draws["walker2d-medium"]["argwhy"]["means"] == [round(5000 + 0.1 * draw, 2) for draw in range(1, 13)]
     assert several_draws["hopper-expert"]["draw 0: gradients 0.3/d, matern32"]["means"] == [5000.0]
     switched = {(row["task"], row["n"]): row for row in found["switching"]["rows"]}
