@@ -294,7 +294,9 @@ def teachers(cell, source):
         from argwhy.gym import d4rl_score
 
         scores = [round(d4rl_score(task.world, one), 3) for one in recorded[: cell["episodes"]]]
-        return {"note": task.stands_in, "genuine": True, "teacher": ["the data"], "scores": scores}
+        genuine = data.is_genuine(source, task)
+        note = f"genuine: D4RL {task.name}-v2" if genuine else data.MINARIS
+        return {"note": note, "genuine": genuine, "teacher": ["the data"], "scores": scores}
     out = {"note": task.stands_in, "genuine": False, "teacher": list(task.teachers), "scores": []}
     for name in task.teachers:
         policy = policies.NoisyTeacher(source.teacher(name), cell["seed"])

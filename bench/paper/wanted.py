@@ -20,7 +20,7 @@ EXPERTS = 1
 SWITCHING = 1
 # How many draws after the first `many` has, by rows; of tasks that need more to tell, more.
 DRAWS = {5000: 6, 10_000: 3}
-MORE_DRAWS = {"walker2d-medium": 12, "hopper-expert": 8}
+MORE_DRAWS = {"walker2d-medium": 12, "hopper-medium": 12, "hopper-expert": 8}
 # Fits of minutes with 10,000 rows, on one core, which seldom are most alike.
 SLOW = ("1/d, k 1e-7",)
 WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
@@ -168,15 +168,12 @@ class Wanted:
     def sizes(self, task):
         """Rows of the figure of growth; a genuine file has no more than it has."""
         sizes = [n // self.shrink for n in (5000, 20_000, 100_000)]
-        return sizes[:2] if TASKS[task].genuine and not self.has_d4rl(task) else sizes
-
-    def has_d4rl(self, task):
-        path = data.find_hdf5(self.source.folder, TASKS[task])
-        return path is not None and path.name != "main_data.hdf5"
+        part_of_a_file = TASKS[task].genuine and data.find_hdf5(self.source.folder, TASKS[task]) is None
+        return sizes[:2] if part_of_a_file else sizes
 
     def is_genuine(self, task):
         """Whether the rows are the paper's own."""
-        return self.has_d4rl(task) or TASKS[task].genuine
+        return data.is_genuine(self.source, TASKS[task])
 
     def growth(self):
         """The paper's settings, argwhy's without looking at any score, and cloning."""

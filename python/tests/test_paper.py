@@ -39,6 +39,7 @@ from tasks import TASKS  # noqa: E402
 from wanted import Wanted  # noqa: E402
 
 from argwhy import KernelInverseOptimizer  # noqa: E402
+from argwhy.gym import d4rl_score  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +343,9 @@ def begun(folder, out):
     """A run of minutes, when its first cell is there, and the process of its worker."""
     line = [sys.executable, str(HERE / "run"), "--data", str(folder), "--out", str(out), "--quick", "--jobs", "1"]
     line += ["--tasks", "hopper-medium", "--only", "appendixc", "--episodes", "20"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # or ignored, where this runs in the background
     run = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     end = time.monotonic() + 120
     while not any(out.glob("cells/*.json")) and time.monotonic() < end and run.poll() is None:
         time.sleep(0.02)
@@ -416,7 +419,7 @@ def test_files_of_d4rl_are_genuine_and_cut_as_the_paper_cut_them(tmp_path, monke
     assert data.recorded_returns(source, TASKS["hopper-medium"]) == [10.0, 10.0]
 
 
-def test_files_of_minari_have_their_episodes(tmp_path):
+def test_files_of_minari_have_their_episodes(runner, tmp_path):
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "mujoco" / "hopper" / "expert-v0" / "data" / "main_data.hdf5"
     path.parent.mkdir(parents=True)
@@ -424,9 +427,19 @@ def test_files_of_minari_have_their_episodes(tmp_path):
         for number in (0, 1, 10, 2):
             file[f"episode_{number}/observations"] = np.full((4, 11), float(number))
             file[f"episode_{number}/actions"] = np.zeros((3, 3))
-    found = data.load(data.Source(tmp_path, tmp_path), TASKS["hopper-expert"], 5)
+            file[f"episode_{number}/rewards"] = np.full(3, 100.0 * number)
+    source = data.Source(tmp_path, tmp_path)
+    found = data.load(source, TASKS["hopper-expert"], 5)
     assert found.observations[::3, 0].tolist() == [0.0, 1.0, 2.0, 10.0] and not found.genuine
     assert np.flatnonzero(found.ends).tolist() == [2, 5, 8, 11]
+    # Who made them is told by their own episodes, and nothing says that they are D4RL's.
+    cell = {"kind": "teacher", "task": "hopper-expert", "episodes": 3, "seed": 0}
+    about = cells.teachers(cell, source)
+    assert (about["genuine"], about["note"]) == (False, found.note)
+    assert about["scores"] == [round(d4rl_score("hopper", one), 3) for one in (0.0, 300.0, 600.0)]
+    wanted = Wanted(source, runner.parse_arguments(["--data", str(tmp_path)]))
+    assert not wanted.is_genuine("hopper-expert") and wanted.draws_of("hopper-expert") == [0, 1, 2]
+    assert data.is_genuine(data.Source(tmp_path / "none", tmp_path), TASKS["hopper-expert"])
 
 
 def demonstrations(halves=False):
