@@ -27,13 +27,17 @@ def about(said):
         "<p><b>Quick mode: a tenth of the rows and a few episodes. These numbers show that "
         "everything runs and compare with nothing.</b></p>" if said["quick"] else ""
     )
+    unfinished = (
+        "" if said["complete"] else
+        "<p><b>Not finished: what is missing here has not been computed yet. The command below goes on.</b></p>"
+    )
     return (
         "<p>The tables and figures of the NeurIPS 2024 paper, computed again with argwhy in the "
         "physics D4RL was recorded on. Small numbers are the paper's. Scores are D4RL's (0 a random "
         "policy, 100 its expert), with 95&nbsp;% intervals: over draws of rows or seeds where there are "
         "three or more, else over episodes; of two draws both are shown. Every row says whether its data is genuine: a stand-in is "
         "other data, and its score compares with the paper's only loosely.</p>"
-        f"{quick}<p class=soft>{e(said['date'])} · {e(said['machine'])} · commit {e(said['commit'])} · "
+        f"{quick}{unfinished}<p class=soft>{e(said['date'])} · {e(said['machine'])} · commit {e(said['commit'])} · "
         f"{e(versions)} · {said['episodes']} episodes, {e(said['seeds'])}<br><code>{e(said['command'])}</code></p>"
     )
 
@@ -142,8 +146,10 @@ def scs(found):
 
 
 def difference(row):
-    if not row["genuine"] or not row["newton"]:
+    if not row["genuine"]:
         return "other data"
+    if not row["newton"]:
+        return "–"
     return f"{row['newton']['objective'] / row['published']['SCS'] - 1:.1e}"
 
 

@@ -10,6 +10,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 import traceback
 
@@ -17,8 +18,6 @@ import cells
 
 # A cell is not begun when less than this is left, in seconds.
 LEAST = 3.0
-# How often a worker that waits looks whether there is still somebody to work for, in seconds.
-LOOK = 2.0
 # Large fits wait for one another (`cells.one_gpu`); more of them at once would only stand in line
 # on cores that small ones could use. One fits, the others read their rows or act.
 LARGE_AT_ONCE = 4
@@ -56,10 +55,11 @@ class Results:
 
 
 def work(source, folder, waiting, done):
-    """A worker: takes cells until there is none, or nobody who hands them out."""
+    """A worker: takes cells until there is none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who began them ends them
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     results = Results(folder)
-    while (cell := next_of(waiting)) is not None:
+    while (cell := waiting.get()) is not None:
         name = cells.name_of(cell)
         done.put(("begun", os.getpid(), name))
         try:
@@ -72,14 +72,10 @@ def work(source, folder, waiting, done):
             done.put(("failed", os.getpid(), f"{name}\n{traceback.format_exc()}"))
 
 
-def next_of(waiting):
-    """The next cell; None where the run was killed, which no queue tells its workers."""
-    while True:
-        try:
-            return waiting.get(timeout=LOOK)
-        except queue.Empty:
-            if not multiprocessing.parent_process().is_alive():
-                return None
+def leave_with_parent():
+    """Ends a worker whose run was killed: no queue tells it, and nobody would hand out more."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 class Feed:

@@ -6,6 +6,7 @@ The data is made here: a policy with random weights hops, badly, in D4RL's world
 import importlib.machinery
 import importlib.util
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ import criteria  # noqa: E402
 import data  # noqa: E402
 import ideas  # noqa: E402
 import page  # noqa: E402
+import plots  # noqa: E402
 import policies  # noqa: E402
 import published  # noqa: E402
 import rehearsal  # noqa: E402
@@ -320,6 +322,20 @@ def test_experts_act_as_often_as_they_demonstrate():
     assert several.purity(labels, truth) == 1.0 and several.purity(labels % 2, truth) == 8 / 12
 
 
+def test_names_in_a_plot_have_colors_of_their_own_and_do_not_overlap():
+    assert plots.bars([("hopper-medium", {"argwhy": None})], ["argwhy"], "score") == ""
+    names = ["argwhy", *beyond.SWITCHED[1:]]
+    assert len(set(plots.colors_of(names).values())) == len(names)
+    assert plots.colors_of(names)["argwhy"] == plots.colors_of(["KIO", "argwhy"])["argwhy"]
+    groups = [(f"{task}, {n:,}", {"argwhy": 1.0}) for task in published.THREE for n in (10_000, 100_000)]
+    drawn = plots.bars(groups, ["argwhy"], "score")
+    room = (plots.WIDTH - plots.LEFT - plots.RIGHT) / len(groups)
+    shown = re.findall(r'font-size:([\d.]+)px" x="[\d.]+" y="([\d.]+)"[^>]*>([^<]*)<', drawn)
+    assert [word for _, _, word in shown[:4]] == ["hopper", "medium", "expert", "10,000"]
+    assert max(0.55 * float(size) * len(word) for size, _, word in shown) < room
+    assert max(float(y) for _, y, _ in shown) < float(re.search(r'viewBox="0 0 \d+ (\d+)"', drawn)[1])
+
+
 def test_large_fits_leave_cores_to_small_ones():
     todo = [{"kind": "score", "task": "a", "rows": rows, "draw": draw} for draw in range(6) for rows in (100_000, 500)]
     feed = schedule.Feed(todo)
@@ -380,8 +396,10 @@ def test_a_run_that_is_ended_leaves_whole_cells_and_nobody_at_work(folder, tmp_p
     assert 0 < len(there) < 3 and all("found" in json.loads(path.read_text()) for path in there)
     if how == signal.SIGINT:
         assert run.returncode == 1 and "the same command goes on" in said and "Traceback" not in said
-        assert (tmp_path / "index.html").exists()
+        shown = (tmp_path / "index.html").read_text()
+        assert "Not finished" in shown and "<rect" in shown
     assert subprocess.run(line, capture_output=True, timeout=240).returncode == 0
+    assert "Not finished" not in (tmp_path / "index.html").read_text()
     assert len([*(tmp_path / "cells").glob("*.json")]) == 3
 
 
