@@ -58,7 +58,8 @@ def frame(parts, x_axis, y_axis, x_name, y_name, x_ticks=None, below=0):
     for value in y_axis.ticks():
         y = y_axis.place(value)
         grid.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
-        grid.append(text(LEFT - 8, y + 4, label(value), "end"))
+        short = y_axis.log and value >= 1e4  # commas would reach the axis' name
+        grid.append(text(LEFT - 8, y + 4, f"{value:.0e}".replace("e+0", "e") if short else label(value), "end"))
     for value in x_axis.ticks() if x_ticks is None else x_ticks:
         x = x_axis.place(value)
         grid.append(f'<line y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="{x:.1f}" x2="{x:.1f}" class="grid"/>')

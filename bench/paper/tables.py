@@ -38,7 +38,7 @@ def about(results, arguments):
     found = next(iter(versions(results)), {})
     return {
         "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
-        "machine": f"{machine.processor()}, {arguments.jobs} processes of one thread",
+        "machine": f"{machine.processor()}, {arguments.jobs} process{'es' * (arguments.jobs != 1)} of one thread",
         "commit": machine.commit(pathlib.Path(__file__).resolve().parents[2]),
         "versions": found,
         "episodes": arguments.episodes,
