@@ -251,7 +251,7 @@ def million(results, wanted, arguments):
 
 
 def many(results, wanted, arguments):
-    """The row and what `steady` chose on many draws; beside them the first draw, of the paper's rows."""
+    """The row and what `steady` chose on many draws, and the latter on the first."""
     rows = []
     for task in wanted.of(SIX):
         cells_of = wanted.compared_on_draws(task)

@@ -1,7 +1,7 @@
 """Several experts' laws, and who decides in a state instead of in an episode.
 
-In: episodes grouped by `several.py`, settings. Out: policies that ask whose the demonstrated signals
-are that lie nearest. No reward, label or length is looked at.
+In: episodes grouped by `several.py`, settings. Out: policies that ask whose the demonstrated
+signals are that lie nearest. No reward, label or length is looked at.
 
 Whatever episodes a mixture of experts demonstrates, one policy without memory comes through the
 same states in the same proportions: in every state it decides as an expert of whom such states are.
@@ -54,7 +54,7 @@ class Votes:
 
 @dataclasses.dataclass
 class Gate:
-    """Each signal is decided by one expert's law; `drawn` decides unless it is clearly another's."""
+    """One expert's law decides on a signal: `drawn`'s unless it is clearly another's."""
 
     laws: list
     votes: Votes

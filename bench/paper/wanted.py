@@ -271,7 +271,7 @@ class Wanted:
         return cells_of
 
     def first_draws(self, task):
-        """Draw 0 of the same, which settings were chosen on by scores, but not these by `steady`."""
+        """Draw 0 of the same: the row was chosen by its scores, these were not."""
         named = {name: settings.IDEAS[name] for name in self.on_draws}
         return {name: self.score(task, "argwhy", 0, settings=said) for name, said in named.items()}
 
