@@ -10,6 +10,7 @@ from settings import FEW_ROWS, IDEAS, ONE_FOR_ALL, one_for_all
 from wanted import SLOW
 
 import rules
+import several
 
 # Rules whose choices are scored on fresh rows too.
 COMPARED = ("error", "ranks: error, drift", "liveliest within two percent")
@@ -22,6 +23,8 @@ ALONE = {
     "expert with more rows": lambda one: int(np.argmax(one["rows"])),
     "expert learned best": lambda one: int(np.argmin([e or np.inf for e in one["held out"]])),
 }
+# Who acts where several experts were found (`switching.py`).
+SWITCHED = ("argwhy", "drawn by rows", "unless clear", "gate", "told", "one law")
 OURS = ("argwhy, medium", "argwhy, expert", "argwhy, both")
 
 
@@ -247,7 +250,60 @@ def million(results, wanted, arguments):
     return {"rows": rows}
 
 
+def many(results, wanted, arguments):
+    """The row and what `steady` chose on many draws, and the latter on the first."""
+    rows = []
+    for task in wanted.of(SIX):
+        cells_of = wanted.compared_on_draws(task)
+        found = {name: score_of(results, cells) for name, cells in cells_of.items()}
+        if not any(found.values()):
+            continue
+        first = {name: score_of(results, [cell]) for name, cell in wanted.first_draws(task).items()}
+        counts = [one["experts"]["n"] for cell in cells_of["argwhy"] if (one := results.get(cell))]
+        rows.append({
+            "task": task, "data": data_note(results, cells_of["KIO"], task), "published": {},
+            "genuine": wanted.is_genuine(task), "n": wanted.rows(task), "draws": len(cells_of["KIO"]),
+            **found, "experts": counts, **{f"draw 0: {name}": one for name, one in first.items()},
+        })
+    return {"rows": rows}
+
+
+def switching(results, wanted, arguments):
+    """Two experts' laws: who acts, and what demonstrations alone say of it."""
+    rows, said = [], {}
+    for task in wanted.of(THREE):
+        steadied = {way: results.get(cell) for way, cell in wanted.steady_ways(task).items()}
+        if all(steadied.values()):
+            said[task] = {way: one["steady"] for way, one in steadied.items()}
+        for large in (False, True):
+            cells = wanted.switched(task, large)
+            if not any(results.get(cell) for cell in cells):
+                continue
+            rows.append({
+                "task": task, "data": data_note(results, cells, task), "published": {}, "genuine": False,
+                "n": cells[0]["rows"], "draws": len(cells), **ways_of(results, cells),
+                "argwhy": score_of(results, cells),
+                "one law": score_of(results, wanted.one_law_switched(task, large)),
+            })
+    return {"rows": rows, "steady": said}
+
+
+def ways_of(results, cells):
+    """Scores of every way to switch; of a draw with one expert they are its law's."""
+    found = {name: {} for name in ("drawn by rows", "unless clear", "gate", "told")}
+    for number, cell in enumerate(cells):
+        one = results.get(cell)
+        if one is None:
+            continue
+        experts = one["experts"]
+        shares = np.array(experts["rows"]) / sum(experts["rows"])
+        ways = {"drawn by rows": several.mixed(shares, experts["scores"]), **experts.get("ways", {})}
+        for name in found:
+            found[name][number] = {"scores": ways.get(name, one["scores"])}
+    return {name: score_of(own, own) for name, own in found.items()}
+
+
 PARTS = {
-    "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
+    "many": many, "switching": switching, "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves,
     "million": million, "steady": steady,
 }

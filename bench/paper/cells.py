@@ -24,6 +24,7 @@ import criteria
 import published
 import rehearsal
 import several
+import switching
 
 # From here on a GPU pays (and is there for one process at a time).
 LARGE = 10_000
@@ -90,17 +91,38 @@ def score_of_several(cell, source, demonstrations, mask):
     found = several.grouped(demonstrations, mask, threads)
     experts = several.described(found, demonstrations, mask, threads)
     experts["seconds"] = time.monotonic() - started
-    abouts = []
+    abouts, laws = [], []
     for own in several.masks(found, mask):
         policy, about = METHODS[cell["method"]](cell, source, demonstrations, own)
         abouts.append(about | acted(cell, policy, demonstrations))
+        laws.append(policy)
     about = dict(abouts[0])
     about["fit_seconds"] = sum(one["fit_seconds"] for one in abouts)
     about["relative_gap"] = max(one["relative_gap"] for one in abouts)
     if cell["episodes"]:
         experts["scores"] = [one["scores"] for one in abouts]
         about["scores"] = several.mixed(found.shares, experts["scores"])
+        if "ways" in cell and found.n_experts > 1:
+            experts["ways"] = scores_of_ways(cell, source, demonstrations, mask, found, laws)
     return about | {"experts": experts}
+
+
+def scores_of_ways(cell, source, demonstrations, mask, found, laws):
+    """Of policies that ask in every state whose it is, and of an expert drawn by rows."""
+    options = machine(cell["rows"])
+    learner = switching.Learner(found, demonstrations, mask, cell["settings"], options)
+    votes = learner.votes(mask)
+    with one_gpu(cell["rows"], source):
+        told = learner.told(mask)
+
+    def scores(policy):
+        return acted(cell, policy, demonstrations)["scores"]
+
+    clear = [scores(switching.Gate(laws, votes, expert)) for expert in range(len(laws))]
+    return {
+        "gate": scores(switching.Gate(laws, votes)), "told": scores(told),
+        "unless clear": several.mixed(found.shares, clear),
+    }
 
 
 def judge(cell, source):
@@ -119,7 +141,10 @@ def steady(cell, source):
     """How far settings are off steadily, on demonstrations alone."""
     demonstrations, mask = rows_of(cell, source)
     about = {"note": demonstrations.note, "genuine": demonstrations.genuine}
-    return about | criteria.steady(demonstrations, mask, cell["settings"], machine(cell["rows"]))
+    given = demonstrations, mask, cell["settings"], machine(cell["rows"])
+    if "way" in cell:
+        return about | switching.steady(*given, cell["way"])
+    return about | criteria.steady(*given)
 
 
 def rehearse(cell, source):
@@ -147,7 +172,9 @@ def rows_of(cell, source):
     """The demonstrations of a cell and the rows it learns from."""
     task = TASKS[cell["task"]]
     demonstrations = data.load(source, task, cell.get("loaded", cell["rows"]))
-    if "half" in cell:
+    if "resampled" in cell:
+        mask = data.resampled(demonstrations, cell["rows"], cell["draw"], cell["resampled"])
+    elif "half" in cell:
         mask = data.of_half(demonstrations, cell["rows"], cell["draw"], cell["half"])
     else:
         mask = data.drawn(demonstrations, cell["rows"], cell["draw"], published_rows(task, cell))
@@ -267,7 +294,9 @@ def teachers(cell, source):
         from argwhy.gym import d4rl_score
 
         scores = [round(d4rl_score(task.world, one), 3) for one in recorded[: cell["episodes"]]]
-        return {"note": task.stands_in, "genuine": True, "teacher": ["the data"], "scores": scores}
+        genuine = data.is_genuine(source, task)
+        note = f"genuine: D4RL {task.name}-v2" if genuine else data.MINARIS
+        return {"note": note, "genuine": genuine, "teacher": ["the data"], "scores": scores}
     out = {"note": task.stands_in, "genuine": False, "teacher": list(task.teachers), "scores": []}
     for name in task.teachers:
         policy = policies.NoisyTeacher(source.teacher(name), cell["seed"])

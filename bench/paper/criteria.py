@@ -70,22 +70,24 @@ def measure(demonstrations, mask, settings, world, options, n_folds=5):
     return {**out, **drift, "folds": [root(part) for part in found["error"]]}
 
 
-def steady(demonstrations, mask, settings, options):
+def steady(demonstrations, mask, settings, options, learn=None):
     """How far settings are off steadily: squared error without what the demonstrations' noise adds.
 
     Two models a and b learn from different episodes, a third part judges: the mean of
     (a − u)·(b − u). What noise of the demonstrations puts into a it does not put into b, so that
     averages out, as it does in a body that is pushed many times a second; what both are off by
-    stays, and the expert's own noise, which is the same for all settings.
+    stays, and the expert's own noise, which is the same for all settings. `learn` makes a policy of
+    a mask of rows, where settings alone do not say how.
     """
     signals, decisions = demonstrations.observations, demonstrations.actions
     parts, options = data.folds(demonstrations.episodes, mask, 3), {**options, "tol": 1e-3}
+    learn = learn or (lambda rows: fit(signals, decisions, rows, settings, options))
     products, squares = [], []
     for n, judged in enumerate(parts):
         s, u = signals[judged].astype(float), decisions[judged].astype(float)
         away = []
         for learned in (parts[(n + 1) % 3], parts[(n + 2) % 3]):
-            policy = fit(signals, decisions, learned, settings, options)
+            policy = learn(learned)
             away.append(np.clip(policy.desired(s), -1.0, 1.0) - u)
         products.append((away[0] * away[1]).sum(axis=1))
         squares += [squared(one) for one in away]

@@ -13,6 +13,7 @@ import numpy as np
 # The paper loads the first 50,000 rows of a file, of medium-expert the last 50,000 too.
 LOADED = 50_000
 CHUNK = 10_000  # rows of one rollout
+MINARIS = "Minari's, recorded by other policies than D4RL's"
 
 
 @dataclasses.dataclass
@@ -92,12 +93,14 @@ def read_npz(path, note, is_genuine):
 
 
 def recorded_returns(source, task):
-    """Returns of the whole episodes of genuine data; None for data that stands in."""
+    """Returns of the whole episodes of a file as it was published; None for our rollouts."""
     path = find_hdf5(source.folder, task)
     if path is not None:
         import h5py
 
         with h5py.File(path) as file:
+            if is_minari(path):
+                return [float(file[name]["rewards"][:].sum()) for name in episodes_of_minari(file)]
             if "rewards" not in file:
                 return None
             arrays = {n: file[n][:LOADED] for n in ("rewards", "terminals", "timeouts")}
@@ -174,7 +177,17 @@ def genuine(source, task):
     except ImportError:
         raise SystemExit(f"bench: {path.name} needs `pip install h5py`") from None
     with h5py.File(path) as file:
-        return of_minari(file) if "episode_0" in file else of_d4rl(file, task)
+        return of_minari(file) if is_minari(path) else of_d4rl(file, task)
+
+
+def is_minari(path):
+    return path.name == "main_data.hdf5"
+
+
+def is_genuine(source, task):
+    """Whether the rows are D4RL's own: of its file, or of the part of one that is there."""
+    path = find_hdf5(source.folder, task)
+    return task.genuine if path is None else not is_minari(path)
 
 
 def of_d4rl(file, task):
@@ -194,16 +207,19 @@ def of_d4rl(file, task):
 
 def of_minari(file):
     observations, actions, ends = [], [], []
-    names = sorted((n for n in file if n.startswith("episode_")), key=lambda n: int(n[8:]))
-    for name in names:
+    for name in episodes_of_minari(file):
         acted = file[name]["actions"][:]
         observations.append(file[name]["observations"][: len(acted)])
         actions.append(acted)
         ends.append(np.arange(len(acted)) == len(acted) - 1)
     return Demonstrations(
         np.concatenate(observations), np.concatenate(actions), np.concatenate(ends),
-        "Minari's, recorded by other policies than D4RL's", False,
+        MINARIS, False,
     )
+
+
+def episodes_of_minari(file):
+    return sorted((n for n in file if n.startswith("episode_")), key=lambda n: int(n[8:]))
 
 
 def drawn(demonstrations, rows, draw, published=None):
@@ -226,6 +242,22 @@ def drawn(demonstrations, rows, draw, published=None):
         start = part * room + draw * each
         mask[start : start + each] = True
     return mask
+
+
+def resampled(demonstrations, rows, seed, first):
+    """Whole episodes from row `first` on, drawn without replacement, as many rows as asked for.
+
+    The last of them is cut. Draws of different seeds overlap: there are more of them than rows.
+    """
+    episodes = demonstrations.episodes
+    begun = episodes[first] + (first > 0 and not demonstrations.ends[first - 1])
+    numbers = np.arange(begun, episodes[-1] + 1)
+    mask, left = np.zeros(len(episodes), bool), rows
+    for episode in np.random.default_rng(seed).permutation(numbers):
+        own = np.flatnonzero(episodes == episode)[:left]
+        mask[own] = True
+        left -= len(own)
+    return None if left else mask
 
 
 def of_half(demonstrations, rows, draw, half):

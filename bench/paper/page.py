@@ -7,6 +7,7 @@ import beyond
 import plots
 import rules
 import scores
+from settings import ON_DRAWS
 
 
 def render(found):
@@ -26,13 +27,17 @@ def about(said):
         "<p><b>Quick mode: a tenth of the rows and a few episodes. These numbers show that "
         "everything runs and compare with nothing.</b></p>" if said["quick"] else ""
     )
+    unfinished = (
+        "" if said["complete"] else
+        "<p><b>Not finished: what is missing here has not been computed yet. The command below goes on.</b></p>"
+    )
     return (
         "<p>The tables and figures of the NeurIPS 2024 paper, computed again with argwhy in the "
         "physics D4RL was recorded on. Small numbers are the paper's. Scores are D4RL's (0 a random "
         "policy, 100 its expert), with 95&nbsp;% intervals: over draws of rows or seeds where there are "
         "three or more, else over episodes; of two draws both are shown. Every row says whether its data is genuine: a stand-in is "
         "other data, and its score compares with the paper's only loosely.</p>"
-        f"{quick}<p class=soft>{e(said['date'])} · {e(said['machine'])} · commit {e(said['commit'])} · "
+        f"{quick}{unfinished}<p class=soft>{e(said['date'])} · {e(said['machine'])} · commit {e(said['commit'])} · "
         f"{e(versions)} · {said['episodes']} episodes, {e(said['seeds'])}<br><code>{e(said['command'])}</code></p>"
     )
 
@@ -141,8 +146,10 @@ def scs(found):
 
 
 def difference(row):
-    if not row["genuine"] or not row["newton"]:
+    if not row["genuine"]:
         return "other data"
+    if not row["newton"]:
+        return "–"
     return f"{row['newton']['objective'] / row['published']['SCS'] - 1:.1e}"
 
 
@@ -317,6 +324,35 @@ def steady(part):
     )
 
 
+def many(part):
+    names = ["KIO", "argwhy", *ON_DRAWS]
+    first = [
+        [e(row["task"]), *[score(row[f"draw 0: {name}"]) for name in ON_DRAWS]] for row in part["rows"]
+    ]
+    return (
+        "<h2>Many draws</h2><p>The row “argwhy”, and beside it what a criterion on demonstrations alone chose "
+        "(“one setting for all, without scores”), on many draws of rows that no choice was made on; intervals over draws. "
+        "Of hopper-expert's genuine file whole episodes were drawn from all rows but the paper's: those draws overlap.</p>"
+        + scores_table(part, names) + plots.bars([(row["task"], row) for row in part["rows"]], names, "D4RL score")
+        + "<p>The same settings on the first draw, which is the paper's of hopper-expert:</p>"
+        + table(["task", *map(e, ON_DRAWS)], first)
+    )
+
+
+def switching(part):
+    ways = next(iter(part["steady"].values()), {})
+    said = [[e(task), *[f"{value:.4f}" for value in found.values()]] for task, found in part["steady"].items()]
+    return (
+        "<h2>Two experts: who acts?</h2><p>argwhy draws an expert when an episode begins, as often as it demonstrated "
+        "episodes; “by rows”, as many rows. “Unless clear”: the drawn one decides unless the ten nearest demonstrated signals are "
+        "all another's. “Gate”: who has most of these decides. “Told”: one law that sees these shares. “One law”: nobody "
+        "asks.</p>" + scores_table(part, beyond.SWITCHED)
+        + plots.bars([(f"{row['task']}, {row['n']:,}", row) for row in part["rows"]], beyond.SWITCHED, "D4RL score")
+        + ("<p>Error that two models of different episodes share, on demonstrations alone:</p>"
+           + table(["task", *map(e, ways)], said) if said else "")
+    )
+
+
 def experts_note(part):
     """How many experts the demonstrations were found to have."""
     lines = []
@@ -378,5 +414,5 @@ SECTIONS = {
     "table1": table1, "table2": table2, "table3": table3, "figure1": figure1, "figure2": figure2,
     "appendixc": appendixc, "growth": growth, "why": why, "landscape": landscape,
     "ideas": ideas, "fresh": fresh, "rehearsal": rehearsal, "again": again, "halves": halves, "million": million,
-    "steady": steady,
+    "steady": steady, "many": many, "switching": switching,
 }

@@ -1,11 +1,12 @@
 """Plots as SVG, drawn by hand: a page that needs nothing but itself."""
 
 import html
+import itertools
 import math
 
 WIDTH, HEIGHT = 680, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 46
-# A method has one color on the whole page; other names take the colors in turn.
+# A method has one color on the whole page; other names take those that are left in a plot.
 OF_METHODS = {"KIO": 0, "argwhy": 1, "fixed": 6, "cloning": 2, "teacher": 5, "IO": 3, "tune": 4,
               "KIO, better half": 6, "argwhy, better half": 7}
 COLORS = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)",
@@ -51,13 +52,14 @@ def text(x, y, words, anchor="middle", kind=""):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{html.escape(words)}</text>'
 
 
-def frame(parts, x_axis, y_axis, x_name, y_name, x_ticks=None):
-    """Grid, ticks and names around what was drawn."""
+def frame(parts, x_axis, y_axis, x_name, y_name, x_ticks=None, below=0):
+    """Grid, ticks and names around what was drawn; `below`: more room under it, for words."""
     grid = []
     for value in y_axis.ticks():
         y = y_axis.place(value)
         grid.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
-        grid.append(text(LEFT - 8, y + 4, label(value), "end"))
+        short = y_axis.log and value >= 1e4  # commas would reach the axis' name
+        grid.append(text(LEFT - 8, y + 4, f"{value:.0e}".replace("e+0", "e") if short else label(value), "end"))
     for value in x_axis.ticks() if x_ticks is None else x_ticks:
         x = x_axis.place(value)
         grid.append(f'<line y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="{x:.1f}" x2="{x:.1f}" class="grid"/>')
@@ -69,17 +71,24 @@ def frame(parts, x_axis, y_axis, x_name, y_name, x_ticks=None):
         f'class="name">{html.escape(y_name)}</text>'
     )
     body = "".join([*grid, *parts])
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(y_name)} by {html.escape(x_name)}">{body}</svg>'
+    named = html.escape(f"{y_name} by {x_name}" if x_name else y_name)
+    return (
+        f'<div class="scroll"><svg viewBox="0 0 {WIDTH} {HEIGHT + below}" role="img" aria-label="{named}">'
+        f"{body}</svg></div>"
+    )
 
 
-def color_of(name, number):
-    return COLORS[OF_METHODS.get(name, number) % len(COLORS)]
+def colors_of(names):
+    """A color for each name: no two alike while there are enough."""
+    taken = {OF_METHODS[name] for name in names if name in OF_METHODS}
+    left = itertools.cycle([n for n in range(len(COLORS)) if n not in taken] or range(len(COLORS)))
+    return {name: COLORS[OF_METHODS[name] if name in OF_METHODS else next(left)] for name in names}
 
 
 def legend(names):
+    colors = colors_of(names)
     marks = "".join(
-        f'<span><i style="background:{color_of(name, n)}"></i>{html.escape(name)}</span>'
-        for n, name in enumerate(names)
+        f'<span><i style="background:{colors[name]}"></i>{html.escape(name)}</span>' for name in names
     )
     return f'<p class="legend">{marks}</p>'
 
@@ -92,9 +101,9 @@ def lines(series, x_name, y_name, log_x=False, log_y=False, x_ticks=None):
     if not log_y:
         heights += [p[1] + s * p[2] for p in points if len(p) > 2 and p[2] for s in (-1, 1)]
     y_axis = Axis(heights, HEIGHT - BOTTOM, TOP, log_y)
-    parts = []
-    for number, (name, of_one) in enumerate(series.items()):
-        color = color_of(name, number)
+    parts, colors = [], colors_of(series)
+    for name, of_one in series.items():
+        color = colors[name]
         kept = [p for p in of_one if p[1] > 0 or not log_y]
         places = [(x_axis.place(p[0]), y_axis.place(p[1])) for p in kept]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
@@ -114,21 +123,27 @@ def bars(rows, names, y_name):
         for name in names:
             mean, half = mean_and_half(found.get(name))
             values += [] if mean is None else [mean - (half or 0), mean + (half or 0)]
+    if len(values) == 1:
+        return ""
     y_axis = Axis(values, HEIGHT - BOTTOM, TOP)
     room = (WIDTH - LEFT - RIGHT) / max(1, len(rows))
     width = room * 0.8 / max(1, len(names))
-    parts, zero = [], y_axis.place(0.0)
+    parts, zero, colors, most = [], y_axis.place(0.0), colors_of(names), 1
+    # A line a word; small where there are many.
+    size = min(12.0, room / 5.6)
     for place, (title, found) in enumerate(rows):
         left = LEFT + place * room + room * 0.1
         for number, name in enumerate(names):
             mean, half = mean_and_half(found.get(name))
             if mean is not None:
-                color = color_of(name, number)
-                parts += bar(left + number * width, width, mean, half, y_axis, zero, color)
-        for line, word in enumerate(title.split("-", 1)):
-            parts.append(text(left + room * 0.4, HEIGHT - BOTTOM + 16 + 14 * line, word))
+                parts += bar(left + number * width, width, mean, half, y_axis, zero, colors[name])
+        words = title.replace(", ", "-").split("-")
+        most = max(most, len(words))
+        for line, word in enumerate(words):
+            below = HEIGHT - BOTTOM + 16 + 14 * line
+            parts.append(text(left + room * 0.4, below, word).replace("<text", f'<text style="font-size:{size:.1f}px"', 1))
     x_axis = Axis([0, 1], LEFT, WIDTH - RIGHT)
-    return frame(parts, x_axis, y_axis, "", y_name, []) + legend(names)
+    return frame(parts, x_axis, y_axis, "", y_name, [], below=max(0, 14 * (most - 2))) + legend(names)
 
 
 def bar(x, width, mean, half, y_axis, zero, color):
@@ -157,7 +172,7 @@ def scatter(series, x_name, y_name):
     y_axis = Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
     parts = [
         f'<circle cx="{x_axis.place(x):.1f}" cy="{y_axis.place(y):.1f}" r="4" fill-opacity="0.75" '
-        f'fill="{color_of(name, number)}"><title>{html.escape(words)}</title></circle>'
-        for number, (name, of_one) in enumerate(series.items()) for x, y, words in of_one
+        f'fill="{colors_of(series)[name]}"><title>{html.escape(words)}</title></circle>'
+        for name, of_one in series.items() for x, y, words in of_one
     ]
     return frame(parts, x_axis, y_axis, x_name, y_name) + legend(series)

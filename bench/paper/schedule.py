@@ -8,7 +8,9 @@ import json
 import multiprocessing
 import os
 import queue
+import signal
 import sys
+import threading
 import time
 import traceback
 
@@ -54,6 +56,8 @@ class Results:
 
 def work(source, folder, waiting, done):
     """A worker: takes cells until there is none."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who began them ends them
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     results = Results(folder)
     while (cell := waiting.get()) is not None:
         name = cells.name_of(cell)
@@ -66,6 +70,12 @@ def work(source, folder, waiting, done):
             done.put(("done", os.getpid(), name))
         except Exception:  # noqa: BLE001: one cell's failure is no other's
             done.put(("failed", os.getpid(), f"{name}\n{traceback.format_exc()}"))
+
+
+def leave_with_parent():
+    """Ends a worker whose run was killed: no queue tells it, and nobody would hand out more."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 class Feed:
@@ -109,17 +119,23 @@ class Schedule:
         waiting, done = context.Queue(), context.Queue()
         feed = Feed(todo)
         workers = [
-            context.Process(target=work, args=(self.source, self.results.folder, waiting, done))
+            context.Process(target=work, args=(self.source, self.results.folder, waiting, done), daemon=True)
             for _ in range(min(self.jobs, len(todo)))
         ]
-        for worker in workers:
-            waiting.put(feed.next())
-            worker.start()
-        finished = self._follow(workers, feed, waiting, done, len(todo))
-        for worker in workers:
-            if not finished:
-                worker.terminate()
-            worker.join()
+        finished = False
+        try:
+            for worker in workers:
+                waiting.put(feed.next())
+                worker.start()
+            finished = self._follow(workers, feed, waiting, done, len(todo))
+        except KeyboardInterrupt:
+            say("interrupted: cells that were under way are left; the same command goes on")
+        finally:
+            for worker in workers:
+                if worker.pid is not None:
+                    if not finished:
+                        worker.terminate()
+                    worker.join()
         return finished
 
     def is_done(self, cell):

@@ -15,7 +15,7 @@ from tasks import TASKS
 import beyond
 import rules
 from scores import choice, data_note, judged_of, score_of, shown
-from settings import ONE_FOR_ALL
+from settings import ON_DRAWS, ONE_FOR_ALL
 from wanted import ABLATION, PLAIN, WHY
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -38,7 +38,7 @@ def about(results, arguments):
     found = next(iter(versions(results)), {})
     return {
         "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
-        "machine": f"{machine.processor()}, {arguments.jobs} processes of one thread",
+        "machine": f"{machine.processor()}, {arguments.jobs} process{'es' * (arguments.jobs != 1)} of one thread",
         "commit": machine.commit(pathlib.Path(__file__).resolve().parents[2]),
         "versions": found,
         "episodes": arguments.episodes,
@@ -296,6 +296,8 @@ def as_text(found):
         "again": ("n", *beyond.AGAIN),
         "halves": ("KIO, medium", "KIO, expert", "KIO, both", *beyond.OURS),
         "million": ("n", "argwhy"),
+        "many": ("n", "draws", "KIO", "argwhy", *ON_DRAWS, *(f"draw 0: {name}" for name in ON_DRAWS)),
+        "switching": ("n", "draws", *beyond.SWITCHED),
     }
     for part, names in columns.items():
         rows = found["parts"].get(part, {}).get("rows", [])
@@ -319,6 +321,8 @@ def as_text(found):
         )
     for row in found["parts"].get("steady", {}).get("rows", []):
         lines.append(f"steady {row['mean']:.3f} {row['settings']}")
+    for task, ways in found["parts"].get("switching", {}).get("steady", {}).items():
+        lines.append(f"steady, {task}: " + ", ".join(f"{way} {value:.4f}" for way, value in ways.items()))
     for task, chosen in found["parts"].get("landscape", {}).get("rules", {}).items():
         lines += ["", f"rules, {task}"]
         for rule, pick in chosen.items():

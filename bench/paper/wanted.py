@@ -5,17 +5,22 @@ from published import SIX, THREE
 from tasks import TASKS
 
 import settings
+from switching import WAYS
 
 PARTS = [
     "table1", "table2", "table3", "figure1", "figure2", "appendixc", "growth", "why", "landscape",
-    "fresh", "rehearsal", "again", "ideas", "halves", "million", "steady",
+    "fresh", "rehearsal", "again", "ideas", "halves", "million", "steady", "many", "switching",
 ]
 # Without the questions that the paper did not ask.
 USUAL = PARTS[: PARTS.index("why")]
 # Of what `criteria.py` measures: cells of an earlier version are made anew.
 CRITERIA = 2
-# Of `several.py`, likewise.
+# Of `several.py` and `switching.py`, likewise.
 EXPERTS = 1
+SWITCHING = 1
+# How many draws after the first `many` has, by rows; of tasks that need more to tell, more.
+DRAWS = {5000: 6, 10_000: 3}
+MORE_DRAWS = {"walker2d-medium": 12, "hopper-medium": 12, "hopper-expert": 8}
 # Fits of minutes with 10,000 rows, on one core, which seldom are most alike.
 SLOW = ("1/d, k 1e-7",)
 WHY = ["hopper-medium-expert", "hopper-medium-expert-genuine"]
@@ -44,6 +49,7 @@ class Wanted:
         self.landscape_episodes = arguments.landscape_episodes
         self.budget = arguments.budget
         self.shrink = arguments.shrink
+        self.on_draws = settings.ON_DRAWS
 
     def rows(self, task):
         return max(200, TASKS[task].rows // self.shrink)
@@ -162,15 +168,12 @@ class Wanted:
     def sizes(self, task):
         """Rows of the figure of growth; a genuine file has no more than it has."""
         sizes = [n // self.shrink for n in (5000, 20_000, 100_000)]
-        return sizes[:2] if TASKS[task].genuine and not self.has_d4rl(task) else sizes
-
-    def has_d4rl(self, task):
-        path = data.find_hdf5(self.source.folder, TASKS[task])
-        return path is not None and path.name != "main_data.hdf5"
+        part_of_a_file = TASKS[task].genuine and data.find_hdf5(self.source.folder, TASKS[task]) is None
+        return sizes[:2] if part_of_a_file else sizes
 
     def is_genuine(self, task):
         """Whether the rows are the paper's own."""
-        return self.has_d4rl(task) or TASKS[task].genuine
+        return data.is_genuine(self.source, TASKS[task])
 
     def growth(self):
         """The paper's settings, argwhy's without looking at any score, and cloning."""
@@ -241,6 +244,83 @@ class Wanted:
         for said in self.steadied().values():
             for task in self.of(SIX):
                 yield self.steady_cell(task, said)
+
+    def drawn_rows(self, task):
+        """Many draws of a task's usual rows, none of them the first: draw, and what tells them.
+
+        Of a genuine file whole episodes after the first draw's rows are drawn, so draws overlap.
+        """
+        rows = TASKS[task].rows
+        draws = range(1, 1 + MORE_DRAWS.get(task, DRAWS[rows]))
+        rows //= self.shrink
+        if TASKS[task].genuine:
+            return [(rows, draw, {"resampled": rows}) for draw in draws]
+        return [(rows, draw, {"loaded": max(4, draw + 1) * rows}) for draw in draws]
+
+    def compared_on_draws(self, task):
+        """The ways that are compared on many draws, with the cells of each; also of draw 0."""
+        own = {"argwhy": self.as_chosen(settings.ONE_FOR_ALL, TASKS[task].rows)}
+        own |= {name: {"settings": settings.IDEAS[name]} for name in self.on_draws}
+        own["KIO"] = {"settings": {"preset": TASKS[task].preset}}
+        cells_of = {}
+        for name, said in own.items():
+            method = "kio" if name == "KIO" else "argwhy"
+            cells_of[name] = [
+                self.score(task, method, draw, rows, **said, **more) for rows, draw, more in self.drawn_rows(task)
+            ]
+        return cells_of
+
+    def first_draws(self, task):
+        """Draw 0 of the same: the row was chosen by its scores, these were not."""
+        named = {name: settings.IDEAS[name] for name in self.on_draws}
+        return {name: self.score(task, "argwhy", 0, settings=said) for name, said in named.items()}
+
+    def many(self):
+        """The row and what `steady` chooses on many draws of one policy's rows."""
+        tasks = self.of(SIX)
+        for name in ("argwhy", *self.on_draws):
+            for task in tasks:
+                yield from self.compared_on_draws(task)[name]
+        for task in tasks:
+            yield from self.first_draws(task).values()
+        for task in tasks:
+            yield from self.compared_on_draws(task)["KIO"]
+
+    def switching_rows(self, task, large):
+        """Draws after the first; of 100,000 rows one."""
+        if large:
+            return self.fresh_rows(task, large)
+        rows = self.landscape_rows(task)
+        return [(rows, draw, {"loaded": 4 * rows}) for draw in (1, 2, 3)]
+
+    def switched(self, task, large=False):
+        """Two experts' laws and all ways to switch between them."""
+        cells_of = []
+        for rows, draw, more in self.switching_rows(task, large):
+            said = self.as_chosen(settings.ONE_FOR_ALL, rows)
+            cells_of.append(self.score(task, "argwhy", draw, rows, **said, **more, ways=SWITCHING))
+        return cells_of
+
+    def one_law_switched(self, task, large=False):
+        """One law of the same rows."""
+        return [
+            self.score(task, "argwhy", draw, rows, settings=settings.one_for_all(rows), **more)
+            for rows, draw, more in self.switching_rows(task, large)
+        ]
+
+    def steady_ways(self, task):
+        """What demonstrations alone say of one law, and of ways to ask whose a state is."""
+        rows = self.landscape_rows(task)
+        cell = {"kind": "steady", "task": task, "rows": rows, "draw": 0}
+        cell["settings"] = settings.one_for_all(rows)
+        return {"one law": cell, **{way: {**cell, "way": way, "version": SWITCHING} for way in WAYS}}
+
+    def switching(self):
+        for task in self.of(THREE):
+            yield from self.steady_ways(task).values()
+            for large in (False, True):
+                yield from self.switched(task, large)
+                yield from self.one_law_switched(task, large)
 
     def fresh_rows(self, task, large=False):
         """Rows that no choice was made on: how many, which draw, and what is loaded."""

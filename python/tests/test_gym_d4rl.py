@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from argwhy.errors import MissingExtraError
 from argwhy.gym import d4rl_score, make_d4rl_env
 from argwhy.gym.d4rl import REFERENCE_RETURNS, restore_physics
 
@@ -132,3 +133,22 @@ def test_making_one_says_and_leaves_nothing(
     assert not [str(warning.message) for warning in recwarn]
     assert capfd.readouterr() == ("", "")
     assert not list(tmp_path.iterdir())  # MuJoCo logs into the current folder
+
+
+def test_what_gymnasium_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gymnasium without imageio was said to be too new."""
+    d4rl = importlib.import_module("argwhy.gym.d4rl")
+
+    def fails(name: str) -> Any:
+        raise ModuleNotFoundError("No module named 'imageio_gone'", name="imageio_gone")
+
+    monkeypatch.setattr(d4rl, "load_env_creator", fails)
+    with pytest.raises(MissingExtraError, match=r"needs imageio_gone.*argwhy\[mujoco\]"):
+        d4rl.build("hopper")
+
+    def renamed(name: str) -> Any:
+        raise ModuleNotFoundError("No module named 'gymnasium.envs.mujoco.hopper_v4'", name="gymnasium.envs.mujoco.hopper_v4")
+
+    monkeypatch.setattr(d4rl, "load_env_creator", renamed)
+    with pytest.raises(ImportError, match="gymnasium<2"):
+        d4rl.build("hopper")

@@ -6,6 +6,9 @@ The data is made here: a policy with random weights hops, badly, in D4RL's world
 import importlib.machinery
 import importlib.util
 import json
+import re
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,6 +28,7 @@ import criteria  # noqa: E402
 import data  # noqa: E402
 import ideas  # noqa: E402
 import page  # noqa: E402
+import plots  # noqa: E402
 import policies  # noqa: E402
 import published  # noqa: E402
 import rehearsal  # noqa: E402
@@ -32,10 +36,12 @@ import rules  # noqa: E402
 import schedule  # noqa: E402
 import settings  # noqa: E402
 import several  # noqa: E402
+import switching  # noqa: E402
 from tasks import TASKS  # noqa: E402
 from wanted import Wanted  # noqa: E402
 
 from argwhy import KernelInverseOptimizer  # noqa: E402
+from argwhy.gym import d4rl_score  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +125,7 @@ class Everything:
         if "experts" in cell:
             n = 2 if cell["task"].endswith("medium-expert") else 1
             found["experts"] = {
-                "n": n, "purity": 1.0, "rows": [10, 20][:n], "held out": [0.1, 0.2][:n], "scores": [[7.0], [8.0]][:n],
+                "n": n, "purity": 1.0, "rows": [10, 30][:n], "held out": [0.1, 0.2][:n], "scores": [[7.0], [8.0]][:n],
             }
         return {**found, "fit_seconds": 2.0, "relative_gap": 1e-7, "status": "solved"}
 
@@ -127,7 +133,9 @@ class Everything:
 def test_fresh_rows_are_none_of_those_that_choices_are_made_on(runner, folder):
     arguments = runner.parse_arguments(["--data", str(folder)])
     wanted = Wanted(data.Source(folder, folder), arguments)
-    for cell in [*wanted.fresh(), *wanted.halves(), *beyond.rehearsed_cells(Everything(), wanted)]:
+    many = [cell for task in published.SIX for cells_of in wanted.compared_on_draws(task).values() for cell in cells_of]
+    many += [cell for task in published.THREE for large in (False, True) for cell in wanted.switched(task, large)]
+    for cell in [*many, *wanted.fresh(), *wanted.halves(), *beyond.rehearsed_cells(Everything(), wanted)]:
         assert cell["kind"] == "score" and cell["draw"] > 0
     found = {name: part(Everything(), wanted, arguments) for name, part in beyond.PARTS.items()}
     rows = {(row["task"], row["n"]): row for row in found["fresh"]["rows"]}
@@ -159,7 +167,15 @@ def test_fresh_rows_are_none_of_those_that_choices_are_made_on(runner, folder):
     best = found["ideas"]["rows"]
     assert len(best) == len(settings.candidates()) + len(settings.IDEAS)
     shown = "".join(page.SECTIONS[name](part) for name, part in found.items())
-    assert "one for all" not in shown and shown.count("<table") == 8
+    assert "one for all" not in shown and shown.count("<table") == 12
+    several_draws = {row["task"]: row for row in found["many"]["rows"]}
+    assert several_draws["walker2d-medium"]["argwhy"]["means"] == [round(5000 + 0.1 * draw, 2) for draw in range(1, 13)]
+    assert several_draws["hopper-expert"]["draw 0: gradients 0.3/d, matern32"]["means"] == [5000.0]
+    switched = {(row["task"], row["n"]): row for row in found["switching"]["rows"]}
+    assert len(switched) == 6 and switched["hopper-medium-expert", 10_000]["one law"]["means"] == [10_000.1, 10_000.2, 10_000.3]
+    assert found["switching"]["steady"]["hopper-medium-expert"] == {"one law": 1.0, "gate": 1.0, "told": 1.0}
+    # Of four episodes' rows expert 1 has three.
+    assert switched["hopper-medium-expert", 100_000]["drawn by rows"]["mean"] == 8.0
 
 
 def test_a_rehearsal_that_is_hardly_better_changes_nothing(folder, runner):
@@ -249,12 +265,75 @@ def test_one_expert_is_the_policy_of_the_settings(monkeypatch):
     assert found["experts"]["n"] == 1 and found["scores"] == plain["scores"] == found["experts"]["scores"][0]
 
 
+def test_who_acts_is_asked_in_every_state(monkeypatch):
+    cell = two_policies(True, monkeypatch)
+    found = cells.score({**cell, "experts": 1, "ways": 1}, None)
+    ways = found["experts"]["ways"]
+    assert set(ways) == {"gate", "told", "unless clear"} and all(len(scores) == 6 for scores in ways.values())
+    plain = cells.score({**cell, "experts": 1}, None)
+    assert plain["scores"] == found["scores"] and "ways" not in plain["experts"]
+    beside = beyond.ways_of({0: found}, [0])
+    assert beside["gate"]["mean"] == pytest.approx(np.mean(ways["gate"])) and set(beside) < set(beyond.SWITCHED)
+
+
+def test_a_gate_asks_the_expert_whose_signals_are_nearest():
+    draw = np.random.default_rng(12)
+    labels = np.repeat([0, 1], 200)
+    signals = draw.standard_normal((400, 2)) + 6.0 * labels[:, None]
+    episodes = np.arange(400) // 20
+    votes = switching.Votes(signals, labels, episodes, 2)
+    laws = [type("Law", (), {"predict": staticmethod(lambda s, n=n: np.full((len(s), 1), float(n)))}) for n in (0, 1)]
+    shown = np.array([[0.0, 0.0], [6.0, 6.0], [0.5, 0.0]])
+    assert switching.Gate(laws, votes).predict(shown).tolist() == [[0.0], [1.0], [0.0]]
+    between = np.array([[3.0, 3.0]])
+    assert 0.0 < votes.of(between)[0, 1] < 1.0
+    for drawn in (0, 1):  # decides where it is not clear, and not where it is
+        sticky = switching.Gate(laws, votes, drawn)
+        assert sticky.predict(shown).tolist() == [[0.0], [1.0], [0.0]] and sticky.predict(between) == drawn
+    # Of an episode that is alone somewhere its own rows say nothing.
+    signals[:20] += 6.0
+    votes = switching.Votes(signals, labels, episodes, 2)
+    assert votes.of(signals[:20], episodes[:20])[:, 1].mean() > 0.8
+    assert votes.of(signals[:20])[:, 1].mean() < votes.of(signals[:20], episodes[:20])[:, 1].mean()
+
+
+def test_a_law_that_is_told_can_change_where_experts_do():
+    draw = np.random.default_rng(13)
+    truth = np.arange(240) >= 120
+    signals = draw.uniform(-1, 1, (240, 2))
+    signals[:, 0] = np.where(truth, 1, -1) * draw.uniform(0.1, 1.0, 240)
+    decisions = np.where(truth[:, None], 0.8, -0.8) * signals[:, 1:]
+    given = data.Demonstrations(signals, decisions, np.arange(240) % 12 == 11, "", False)
+    mask = np.ones(240, bool)
+    found = type("Found", (), {"n_experts": 2, "labels": truth.astype(int)})
+    chosen = {"features": "raw", "kernel": "rbf", "gamma": 0.2, "regularization": 1e-4}
+    learner = switching.Learner(found, given, mask, chosen, {"threads": 1})
+    one = criteria.steady(given, mask, chosen, {"threads": 1})["steady"]
+    for way in switching.WAYS:
+        asked = criteria.steady(given, mask, chosen, {"threads": 1}, getattr(learner, way))["steady"]
+        assert asked < one / 2
+
+
 def test_experts_act_as_often_as_they_demonstrate():
     acting = several.who_acts([0.7, 0.2, 0.1], 100)
     assert np.bincount(acting).tolist() == [70, 20, 10] and (np.diff(acting) < 0).any()
     assert several.mixed([1.0], [[3.0, 4.0]]) == [3.0, 4.0]
     labels, truth = np.repeat([0, 1, 2], [6, 2, 4]), np.repeat([False, True], [6, 6])
     assert several.purity(labels, truth) == 1.0 and several.purity(labels % 2, truth) == 8 / 12
+
+
+def test_names_in_a_plot_have_colors_of_their_own_and_do_not_overlap():
+    assert plots.bars([("hopper-medium", {"argwhy": None})], ["argwhy"], "score") == ""
+    names = ["argwhy", *beyond.SWITCHED[1:]]
+    assert len(set(plots.colors_of(names).values())) == len(names)
+    assert plots.colors_of(names)["argwhy"] == plots.colors_of(["KIO", "argwhy"])["argwhy"]
+    groups = [(f"{task}, {n:,}", {"argwhy": 1.0}) for task in published.THREE for n in (10_000, 100_000)]
+    drawn = plots.bars(groups, ["argwhy"], "score")
+    room = (plots.WIDTH - plots.LEFT - plots.RIGHT) / len(groups)
+    shown = re.findall(r'font-size:([\d.]+)px" x="[\d.]+" y="([\d.]+)"[^>]*>([^<]*)<', drawn)
+    assert [word for _, _, word in shown[:4]] == ["hopper", "medium", "expert", "10,000"]
+    assert max(0.55 * float(size) * len(word) for size, _, word in shown) < room
+    assert max(float(y) for _, y, _ in shown) < float(re.search(r'viewBox="0 0 \d+ (\d+)"', drawn)[1])
 
 
 def test_large_fits_leave_cores_to_small_ones():
@@ -274,6 +353,54 @@ def test_a_deadline_leaves_whole_cells_only(runner, folder, tmp_path):
     assert runner.main([*line, "--only", "table1", "--deadline", "0.1"]) == 1
     assert time.monotonic() - started < 20
     assert all(json.loads(path.read_text()) for path in (tmp_path / "cells").glob("*.json"))
+
+
+def begun(folder, out):
+    """A run of minutes, when its first cell is there, and the process of its worker."""
+    line = [sys.executable, str(HERE / "run"), "--data", str(folder), "--out", str(out), "--quick", "--jobs", "1"]
+    line += ["--tasks", "hopper-medium", "--only", "appendixc", "--episodes", "20"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # or ignored, where this runs in the background
+    run = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
+    end = time.monotonic() + 120
+    while not any(out.glob("cells/*.json")) and time.monotonic() < end and run.poll() is None:
+        time.sleep(0.02)
+    # One child tracks what is shared between processes; the worker is the one that was spawned.
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    return line, run, [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def gone(pids, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and any(is_running(pid) for pid in pids):
+        time.sleep(0.1)
+    return not any(is_running(pid) for pid in pids)
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_whole_cells_and_nobody_at_work(folder, tmp_path, how):
+    line, run, workers = begun(folder, tmp_path)
+    assert len(workers) == 1
+    run.send_signal(how)
+    said = run.communicate(timeout=60)[1]
+    assert gone(workers)
+    there = [*(tmp_path / "cells").glob("*.json")]
+    assert 0 < len(there) < 3 and all("found" in json.loads(path.read_text()) for path in there)
+    if how == signal.SIGINT:
+        assert run.returncode == 1 and "the same command goes on" in said and "Traceback" not in said
+        shown = (tmp_path / "index.html").read_text()
+        assert "Not finished" in shown and "<rect" in shown
+    assert subprocess.run(line, capture_output=True, timeout=240).returncode == 0
+    assert "Not finished" not in (tmp_path / "index.html").read_text()
+    assert len([*(tmp_path / "cells").glob("*.json")]) == 3
 
 
 def test_cloning_learns_what_it_is_shown():
@@ -310,7 +437,7 @@ def test_files_of_d4rl_are_genuine_and_cut_as_the_paper_cut_them(tmp_path, monke
     assert data.recorded_returns(source, TASKS["hopper-medium"]) == [10.0, 10.0]
 
 
-def test_files_of_minari_have_their_episodes(tmp_path):
+def test_files_of_minari_have_their_episodes(runner, tmp_path):
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "mujoco" / "hopper" / "expert-v0" / "data" / "main_data.hdf5"
     path.parent.mkdir(parents=True)
@@ -318,9 +445,19 @@ def test_files_of_minari_have_their_episodes(tmp_path):
         for number in (0, 1, 10, 2):
             file[f"episode_{number}/observations"] = np.full((4, 11), float(number))
             file[f"episode_{number}/actions"] = np.zeros((3, 3))
-    found = data.load(data.Source(tmp_path, tmp_path), TASKS["hopper-expert"], 5)
+            file[f"episode_{number}/rewards"] = np.full(3, 100.0 * number)
+    source = data.Source(tmp_path, tmp_path)
+    found = data.load(source, TASKS["hopper-expert"], 5)
     assert found.observations[::3, 0].tolist() == [0.0, 1.0, 2.0, 10.0] and not found.genuine
     assert np.flatnonzero(found.ends).tolist() == [2, 5, 8, 11]
+    # Who made them is told by their own episodes, and nothing says that they are D4RL's.
+    cell = {"kind": "teacher", "task": "hopper-expert", "episodes": 3, "seed": 0}
+    about = cells.teachers(cell, source)
+    assert (about["genuine"], about["note"]) == (False, found.note)
+    assert about["scores"] == [round(d4rl_score("hopper", one), 3) for one in (0.0, 300.0, 600.0)]
+    wanted = Wanted(source, runner.parse_arguments(["--data", str(tmp_path)]))
+    assert not wanted.is_genuine("hopper-expert") and wanted.draws_of("hopper-expert") == [0, 1, 2]
+    assert data.is_genuine(data.Source(tmp_path / "none", tmp_path), TASKS["hopper-expert"])
 
 
 def demonstrations(halves=False):
@@ -338,6 +475,16 @@ def test_draws_are_rows_that_follow_each_other_and_do_not_overlap():
     given.genuine = True
     assert data.ranges(data.drawn(given, 20, 0, [(5, 15), (30, 40)])) == "5:15,30:40"
     assert data.ranges(data.drawn(given, 20, 0, [(500, 520)])) == "0:20"
+
+
+def test_resampled_draws_are_whole_episodes_after_the_first_rows():
+    given = demonstrations()
+    draws = [data.resampled(given, 30, seed, 20) for seed in range(4)]
+    for mask in draws:
+        assert mask.sum() == 30 and not mask[:24].any()  # row 20 is inside an episode, which is left out
+        assert sum(0 < mask[given.episodes == n].sum() < 12 for n in range(5)) == 1  # the last one is cut
+    assert len({data.ranges(mask) for mask in draws}) > 1
+    assert data.resampled(given, 40, 0, 20) is None and data.resampled(given, 48, 0, 12).sum() == 48
 
 
 def test_a_half_has_rows_of_one_policy():
@@ -472,7 +619,32 @@ def test_gradients_stretch_what_decisions_depend_on():
     assert stretched[0] > 10 * stretched[1]
 
 
-@pytest.mark.parametrize("turned", ["whiten", "half", "gradients"])
+def test_shared_gradients_leave_out_what_noise_put_into_one_model():
+    draw = np.random.default_rng(14)
+    signals = draw.standard_normal((600, 6))
+    decisions = np.tanh(signals[:, :1]) + 0.5 * draw.standard_normal((600, 1))
+    mask, options = np.ones(600, bool), {"threads": 1, "unbounded": True, "bounds": None}
+    turns = [
+        way(signals, decisions, mask, settings.lively(k=1e-5, turned="gradients"), options, criteria.one_kernel)
+        for way in (ideas.by_first_model, ideas.by_two_models)
+    ]
+    one, two = ((signals @ turn).var(axis=0) for turn in turns)
+    assert two[0] / two[1:].mean() > 1.5 * one[0] / one[1:].mean() > 1.5
+
+
+def test_members_differ_in_the_stretch_that_they_have_not_seen(task):
+    signals, decisions = task
+    mask = np.ones(len(signals), bool)
+    mask[:10] = False
+    kept = [ideas.without_part(mask, part, 3) for part in range(3)]
+    assert not any(one[:10].any() for one in kept) and (sum(map(np.asarray, kept), np.zeros(len(mask), int))[10:] == 2).all()
+    chosen = {"members": settings.bagged(settings.lively())}
+    policy = criteria.fit(signals, decisions, mask, chosen, {"threads": 1})
+    alone = [criteria.fit(signals, decisions, one, settings.lively(), {"threads": 1}).predict(signals) for one in kept]
+    np.testing.assert_allclose(policy.predict(signals), np.mean(alone, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", ["whiten", "half", "gradients", "shared gradients"])
 def test_ideas_are_fitted_and_decide(task, turned):
     signals, decisions = task
     mask = np.ones(len(signals), bool)

@@ -122,7 +122,9 @@ def build(task: str, **options: Any) -> gymnasium.Env[Any, Any]:
     entry_point, total_mass = _MODELS[task]
     try:
         constructor = load_env_creator(entry_point)
-    except ImportError as error:  # pragma: no cover: no release without -v4 yet
+    except ImportError as error:
+        if error.name is not None and not error.name.startswith("gymnasium"):
+            extra(error.name, "a D4RL environment", "mujoco")  # gymnasium without what its models draw with
         raise ImportError(f"gymnasium {gymnasium.__version__} has no {entry_point} any more; `pip install 'gymnasium<2'`") from error
     if "camera_id" not in options:
         options.setdefault("camera_name", "track")  # Gymnasium's own choice stands still, and a hopper leaves the picture
