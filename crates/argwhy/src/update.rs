@@ -2,7 +2,8 @@
 //!
 //! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the
 //! model's settings, from its coefficients, certified like any other: the optimum is that of a
-//! fresh fit with the same features. Their statistics stay those of the model.
+//! fresh fit with the same features. Their statistics stay those of the model, and rows keep the
+//! numbers they had.
 
 use crate::checkpoint::{Start, state_at};
 use crate::error::Error;
@@ -62,7 +63,7 @@ impl Changes {
 pub struct Updated {
     /// The fit.
     pub fit: Fit,
-    /// Its rows: old ones in their order, then new ones.
+    /// Its rows: old ones in their order, by the numbers they had, then new ones.
     pub data: Dataset,
     /// How many of them are old ones.
     pub n_old: usize,
@@ -108,7 +109,13 @@ impl Pipeline {
 fn staying(old: &Kept, changes: &Changes) -> Result<Vec<usize>, Error> {
     let known: HashSet<u64> = old.rows.iter().copied().collect();
     if let Some(row) = changes.drop.iter().find(|row| !known.contains(row)) {
-        let what = format!("row {row} is to be dropped, but the model has no such row");
+        let (first, last) = (old.rows.iter().min(), old.rows.iter().max());
+        let (first, last) = (first.copied().unwrap_or(0), last.copied().unwrap_or(0));
+        let what = format!(
+            "row {row} is to be dropped, but the model has no such row; the numbers of its {} rows \
+             lie between {first} and {last}",
+            old.rows.len()
+        );
         return Err(Error::Start { what });
     }
     let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
@@ -139,7 +146,8 @@ fn factor_of(model: &Model, old: &Kept, stay: &[usize]) -> Result<Option<Arc<Kep
     Ok(KeptFactor::clone(factor).without(&place, kernel_of)?.map(Arc::new))
 }
 
-/// All rows that are left, and the model's coefficients for them.
+/// All rows that are left, and the model's coefficients for them. Old ones keep their numbers, so
+/// that the next update can speak of them; those of new ones follow the largest.
 fn joined(
     model: &Model,
     old: &Kept,
@@ -163,6 +171,10 @@ fn joined(
         Some(new) => left.joined(new)?,
         None => left,
     };
+    let next = old.rows.iter().max().map_or(0, |last| last + 1);
+    let numbers = stay.iter().map(|&i| old.rows[i]).chain(next..);
+    let numbers: Vec<usize> = numbers.take(data.n_samples()).map(|row| row as usize).collect();
+    let data = data.with_numbers(numbers)?;
     if let Some(row) = support.rows.iter().find(|row| !known.contains(row)) {
         return Err(wrong(format!(
             "the model learned from row {row}, which the old data does not have; give the data and \
