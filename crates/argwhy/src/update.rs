@@ -105,6 +105,12 @@ impl Pipeline {
     }
 }
 
+/// Rows that are samples: one that counts zero times is none.
+fn counting(data: &Dataset) -> Vec<usize> {
+    let weights = data.weights();
+    (0..data.n_samples()).filter(|&i| weights.is_none_or(|w| w[i] > 0.0)).collect()
+}
+
 /// Old rows that stay, counted as they stand.
 fn staying(old: &Kept, changes: &Changes) -> Result<Vec<usize>, Error> {
     let known: HashSet<u64> = old.rows.iter().copied().collect();
@@ -119,7 +125,7 @@ fn staying(old: &Kept, changes: &Changes) -> Result<Vec<usize>, Error> {
         return Err(Error::Start { what });
     }
     let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
-    Ok((0..old.rows.len()).filter(|&i| !dropped.contains(&old.rows[i])).collect())
+    Ok(counting(&old.data).into_iter().filter(|&i| !dropped.contains(&old.rows[i])).collect())
 }
 
 /// What the fit of the model left of its preconditioner, for the rows that stay. None where it left
@@ -166,14 +172,17 @@ fn joined(
     let place: HashMap<u64, usize> =
         stay.iter().enumerate().map(|(at, &i)| (old.rows[i], at)).collect();
     let left = old.data.select(stay);
+    let new_rows = changes.new.as_ref().map(counting).unwrap_or_default();
     let data = match &changes.new {
-        Some(new) if stay.is_empty() => new.clone(),
+        Some(_) if new_rows.is_empty() && !stay.is_empty() => left,
+        Some(new) if stay.is_empty() => new.select(&new_rows),
+        Some(new) if new_rows.len() < new.n_samples() => left.joined(&new.select(&new_rows))?,
         Some(new) => left.joined(new)?,
         None => left,
     };
     let next = old.rows.iter().max().map_or(0, |last| last + 1);
-    let numbers = stay.iter().map(|&i| old.rows[i]).chain(next..);
-    let numbers: Vec<usize> = numbers.take(data.n_samples()).map(|row| row as usize).collect();
+    let own = stay.iter().map(|&i| old.rows[i] as usize);
+    let numbers = own.chain(new_rows.iter().map(|&i| next as usize + i)).collect();
     let data = data.with_numbers(numbers)?;
     if let Some(row) = support.rows.iter().find(|row| !known.contains(row)) {
         return Err(wrong(format!(

@@ -81,6 +81,36 @@ fn dropped_rows_are_forgotten() {
 }
 
 #[test]
+fn rows_that_count_zero_times_are_no_samples() {
+    let folder = folder();
+    let weighted = |file: &str| {
+        let text = folder.text(file);
+        let mut lines = text.lines();
+        let header = format!("{},weights\n", lines.next().unwrap());
+        let rows = lines.enumerate().map(|(i, line)| format!("{line},{}\n", i % 3));
+        folder.write(file, header + &rows.collect::<String>());
+    };
+    ["old.csv", "new.csv"].into_iter().for_each(weighted);
+    let text = folder.text("old.csv") + folder.text("new.csv").split_once('\n').unwrap().1;
+    folder.write("all.csv", text);
+    let fresh = fit(&folder, "all.csv", "f.argwhy", &["--weights"]);
+    fit(&folder, "old.csv", "m.argwhy", &["--weights", "--keep-data"]);
+    let kept = update(&folder, &["m.argwhy", "new.csv", "-o", "n.argwhy"]).json();
+    same_optimum(&kept, &fresh);
+    let named = ["m.argwhy", "new.csv", "--old=old.csv", "-o", "o.argwhy"];
+    same_optimum(&update(&folder, &named).json(), &fresh);
+    // By the numbers of the file: 260 counts zero times and is not there.
+    let args = ["update", "n.argwhy", "--drop=260:261", "-o", "p.argwhy"];
+    says(&folder.refused(args), &["row 260 is to be dropped"]);
+    update(&folder, &["n.argwhy", "--drop=261:262", "-o", "p.argwhy"]);
+    // New rows that are none leave all as it was.
+    let none = folder.text("new.csv").replace(",1\n", ",0\n").replace(",2\n", ",0\n");
+    folder.write("none.csv", none);
+    let same = update(&folder, &["m.argwhy", "none.csv", "-o", "q.argwhy"]).json();
+    same_optimum(&same, &fit(&folder, "old.csv", "g.argwhy", &["--weights"]));
+}
+
+#[test]
 fn rows_keep_their_numbers_from_one_update_to_the_next() {
     let folder = folder();
     fit(&folder, "old.csv", "m.argwhy", &["--keep-data", "--rows=20:200"]);
