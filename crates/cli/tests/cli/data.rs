@@ -219,7 +219,7 @@ fn data_is_described_in_words_json_and_a_page() {
     says(&ran.stdout, &["text, 3 different", "choose with --signals and --decisions"]);
     says(&folder.refused(["describe", "none.csv"]), &["no file"]);
     // No options that this command does not have.
-    let words = folder.refused(["describe", "words.csv", "--signals=site,price"]);
+    let words = folder.refused(["describe", "words.csv", "--signals=site", "--decisions=price"]);
     says(&words, &["`site` holds `north`", "Without --signals and --decisions each"]);
     assert!(!words.contains("one-hot"), "{words}");
 }
