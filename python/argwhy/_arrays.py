@@ -40,6 +40,11 @@ def _floats(values: Any, what: str) -> FloatArray:
         array = np.asarray(values)
     except ValueError as error:
         raise DataError(f"{what} ({_kind(values)}) is no array of numbers: {error}") from error
+    except TypeError as error:
+        # Dates beside numbers, in a table of pyarrow's.
+        if not _has_columns(values):
+            raise
+        raise _no_numbers(values, np.empty(0), what, error) from error
     kind = array.dtype.kind
     if kind == "c":
         raise DataError(f"Complex data not supported: {what} has dtype {array.dtype}; expected real numbers")
@@ -91,7 +96,11 @@ def _no_numbers(values: Any, array: NDArray[Any], what: str, error: Exception | 
 
 def _columns(values: Any, array: NDArray[Any], what: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """Each column with what to call it, one by one: dates beside numbers stay dates."""
-    if hasattr(values, "columns") and not isinstance(values, np.ndarray):
+    if hasattr(type(values), "column_names") and hasattr(values, "column"):
+        # A table of pyarrow's, whose `columns` are what they hold.
+        for i, name in enumerate(values.column_names):
+            yield f"column {name!r} of {what}", np.asarray(values.column(i))
+    elif hasattr(values, "columns") and not isinstance(values, np.ndarray):
         for name in values.columns:
             yield f"column {name!r} of {what}", np.asarray(values[name])
     elif array.ndim == 1:

@@ -210,8 +210,19 @@ def load(
     rows: Rows = None,
     *,
     memory: str | int | None = None,
+    episodes: Rows = None,
+    every: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    missing: str = "error",
+    one_hot: str | Iterable[str] | None = None,
+    cyclic: str | Iterable[str] | None = None,
+    sheet: str | None = None,
+    decimal: str = ".",
 ) -> tuple[Doubles, Doubles]:
-    """Signals and decisions of a file or folder; :func:`read` has constraints and weights too.
+    """Signals and decisions of a file or folder, by the same options as :func:`read`.
+
+    That one has constraints, weights, names and the encoding of columns too.
 
     Examples
     --------
@@ -222,7 +233,22 @@ def load(
     >>> decisions.ravel()
     array([5., 2.])
     """
-    data = read(path, signals, decisions, rows, memory=memory)
+    data = read(
+        path,
+        signals,
+        decisions,
+        rows,
+        memory=memory,
+        episodes=episodes,
+        every=every,
+        sample=sample,
+        seed=seed,
+        missing=missing,
+        one_hot=one_hot,
+        cyclic=cyclic,
+        sheet=sheet,
+        decimal=decimal,
+    )
     return data.signals, data.decisions
 
 

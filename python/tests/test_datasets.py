@@ -104,3 +104,16 @@ def test_experts_are_those_of_the_demos():
     for wrong in (0, 10**12):
         with pytest.raises(DataError, match=f"n is {wrong}"):
             datasets.make_quadrotor(wrong)
+
+
+def test_signals_and_decisions_alone_take_what_an_error_offers(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("price;day;power\n0,1;Mon;5\n;Tue;2\n0,3;Mon;0\n")
+    columns = {"signals": "price,day", "decisions": "power", "decimal": ","}
+    with pytest.raises(DataError, match='for categories give one_hot="day"'):
+        datasets.load(path, **columns)
+    with pytest.raises(DataError, match='with missing="drop"'):
+        datasets.load(path, **columns, one_hot="day")
+    signals, decisions = datasets.load(path, **columns, one_hot="day", missing="drop")
+    assert signals.tolist() == [[0.1, 1, 0], [0.3, 1, 0]]
+    assert decisions.ravel().tolist() == [5, 0]

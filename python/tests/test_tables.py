@@ -165,6 +165,23 @@ def test_an_estimator_takes_arrow_tables_and_their_names():
         assert named.provenance_["rows"] == own.provenance_["rows"]
 
 
+def test_columns_of_pyarrow_that_are_no_numbers_are_named():
+    pyarrow = pytest.importorskip("pyarrow")
+    price, days = [1.0, 2.0, 4.0], [datetime.datetime(2024, 2, day) for day in (1, 2, 3)]
+    bad = {
+        "the text 'u' at row 0; expected numbers": ["u", "x", "y"],
+        "the text 'u' at row 0": pyarrow.array(["u", "x", "y"]).dictionary_encode(),
+        "a missing value .NaN. at row 2": [1.0, 2.0, None],
+        "dates": days,
+        "dates .*days": [day.date() for day in days],
+    }
+    for words, column in bad.items():
+        for columns in ({"price": price, "day": column}, {"day": column}):
+            for table in (pyarrow.table(columns), pyarrow.record_batch(columns)):
+                with pytest.raises(DataError, match=f"column 'day' of X holds {words}"):
+                    KernelInverseOptimizer(bounds=(-1, 1)).fit(table, np.zeros(3))
+
+
 def test_tables_of_pyarrow_duckdb_and_nanoarrow():
     pyarrow = pytest.importorskip("pyarrow")
     duckdb = pytest.importorskip("duckdb")

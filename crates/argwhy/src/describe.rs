@@ -140,9 +140,21 @@ pub fn describe(path: &Path, request: &DataRequest) -> Result<Description, Error
             let all = DataRequest { want_decisions: false, signal_names, ..asked };
             (load(path, &all)?, false)
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(of_words(path, error)),
     };
     Ok(Description::of(contents, loaded, chosen))
+}
+
+/// Nothing makes numbers of words here, as options of a fit do.
+fn of_words(path: &Path, error: DataError) -> Error {
+    let Some((column, text)) = error.words_of_column() else { return error.into() };
+    let what = format!(
+        "`{}`: the column `{column}` holds `{text}` and no numbers, which are all that is \
+         described; leave it out. Without {{signals}} and {{decisions}} each column is listed with \
+         what it holds",
+        path.display()
+    );
+    Error::NoNumbers { what }
 }
 
 impl Description {

@@ -2,7 +2,8 @@
 //!
 //! In: a model with its rows, and what changes. Out: a fit to all rows that are left, by the
 //! model's settings, from its coefficients, certified like any other: the optimum is that of a
-//! fresh fit with the same features. Their statistics stay those of the model.
+//! fresh fit with the same features. Their statistics stay those of the model, and rows keep the
+//! numbers they had.
 
 use crate::checkpoint::{Start, state_at};
 use crate::error::Error;
@@ -62,7 +63,7 @@ impl Changes {
 pub struct Updated {
     /// The fit.
     pub fit: Fit,
-    /// Its rows: old ones in their order, then new ones.
+    /// Its rows: old ones in their order, by the numbers they had, then new ones.
     pub data: Dataset,
     /// How many of them are old ones.
     pub n_old: usize,
@@ -104,15 +105,27 @@ impl Pipeline {
     }
 }
 
+/// Rows that are samples: one that counts zero times is none.
+fn counting(data: &Dataset) -> Vec<usize> {
+    let weights = data.weights();
+    (0..data.n_samples()).filter(|&i| weights.is_none_or(|w| w[i] > 0.0)).collect()
+}
+
 /// Old rows that stay, counted as they stand.
 fn staying(old: &Kept, changes: &Changes) -> Result<Vec<usize>, Error> {
     let known: HashSet<u64> = old.rows.iter().copied().collect();
     if let Some(row) = changes.drop.iter().find(|row| !known.contains(row)) {
-        let what = format!("row {row} is to be dropped, but the model has no such row");
+        let (first, last) = (old.rows.iter().min(), old.rows.iter().max());
+        let (first, last) = (first.copied().unwrap_or(0), last.copied().unwrap_or(0));
+        let what = format!(
+            "row {row} is to be dropped, but the model has no such row; the numbers of its {} rows \
+             lie between {first} and {last}",
+            old.rows.len()
+        );
         return Err(Error::Start { what });
     }
     let dropped: HashSet<u64> = changes.drop.iter().copied().collect();
-    Ok((0..old.rows.len()).filter(|&i| !dropped.contains(&old.rows[i])).collect())
+    Ok(counting(&old.data).into_iter().filter(|&i| !dropped.contains(&old.rows[i])).collect())
 }
 
 /// What the fit of the model left of its preconditioner, for the rows that stay. None where it left
@@ -139,7 +152,8 @@ fn factor_of(model: &Model, old: &Kept, stay: &[usize]) -> Result<Option<Arc<Kep
     Ok(KeptFactor::clone(factor).without(&place, kernel_of)?.map(Arc::new))
 }
 
-/// All rows that are left, and the model's coefficients for them.
+/// All rows that are left, and the model's coefficients for them. Old ones keep their numbers, so
+/// that the next update can speak of them; those of new ones follow the largest.
 fn joined(
     model: &Model,
     old: &Kept,
@@ -158,11 +172,18 @@ fn joined(
     let place: HashMap<u64, usize> =
         stay.iter().enumerate().map(|(at, &i)| (old.rows[i], at)).collect();
     let left = old.data.select(stay);
+    let new_rows = changes.new.as_ref().map(counting).unwrap_or_default();
     let data = match &changes.new {
-        Some(new) if stay.is_empty() => new.clone(),
+        Some(_) if new_rows.is_empty() && !stay.is_empty() => left,
+        Some(new) if stay.is_empty() => new.select(&new_rows),
+        Some(new) if new_rows.len() < new.n_samples() => left.joined(&new.select(&new_rows))?,
         Some(new) => left.joined(new)?,
         None => left,
     };
+    let next = old.rows.iter().max().map_or(0, |last| last + 1);
+    let own = stay.iter().map(|&i| old.rows[i] as usize);
+    let numbers = own.chain(new_rows.iter().map(|&i| next as usize + i)).collect();
+    let data = data.with_numbers(numbers)?;
     if let Some(row) = support.rows.iter().find(|row| !known.contains(row)) {
         return Err(wrong(format!(
             "the model learned from row {row}, which the old data does not have; give the data and \

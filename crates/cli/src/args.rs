@@ -709,7 +709,8 @@ pub struct UpdateArgs {
     /// Its rows that the model was fitted to; all if not given
     #[arg(long, value_name = "0:5000", requires = "old")]
     pub old_rows: Option<RowRanges>,
-    /// Old rows to forget, by the numbers they had, half-open
+    /// Old rows to forget, by the numbers they had, half-open. Rows keep their numbers; new ones
+    /// are counted on from the largest
     #[arg(long, value_name = "17:18,100:200")]
     pub drop: Option<RowRanges>,
     #[command(flatten)]

@@ -661,6 +661,19 @@ impl DataError {
         }
     }
 
+    /// The column that holds words or dates where numbers are needed, and the first of them; none
+    /// of other errors.
+    pub fn words_of_column(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Cell { column, text, expected: None, .. }
+            | Self::TextCell { column, text, expected: None, .. } => {
+                let is_number = text.replacen(',', ".", 1).parse::<f64>().is_ok();
+                (!text.is_empty() && !is_number).then_some((column, text))
+            }
+            _ => None,
+        }
+    }
+
     /// The same of a file with named columns.
     pub(crate) fn of_a_table(mut self) -> Self {
         if let Self::KeysAbsent { is_table, .. } = &mut self {

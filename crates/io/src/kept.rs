@@ -22,6 +22,8 @@ pub struct Kept {
     pub factor: Option<Arc<KeptFactor>>,
 }
 
+/// No data has as many rows; those that come with an update are numbered on from the largest.
+const LARGEST_NUMBER: u64 = 1 << 53;
 const ROWS: &str = "kept_rows";
 const SIGNALS: &str = "kept_signals";
 const DECISIONS: &str = "kept_decisions";
@@ -77,6 +79,9 @@ pub(crate) fn read(file: &SafeTensors<'_>, names: &Names) -> Result<Option<Kept>
     let mut data = Dataset::new(matrix(SIGNALS)?, matrix(DECISIONS)?).map_err(told)?;
     if rows.len() != data.n_samples() {
         return Err(wrong(format!("{} numbers for {} rows", rows.len(), data.n_samples())));
+    }
+    if let Some(row) = rows.iter().find(|row| **row > LARGEST_NUMBER) {
+        return Err(wrong(format!("a row with the number {row}")));
     }
     if let Some(weights) = optional(WEIGHTS)? {
         let weights = weights.into_dimensionality::<Ix1>().map_err(|e| wrong(e.to_string()))?;

@@ -335,6 +335,20 @@ fn a_kept_factor_that_is_none_is_refused() {
     }
 }
 
+#[test]
+fn rows_are_kept_with_numbers_that_data_can_have() {
+    let folder = Folder::new();
+    let path = folder.write("m.argwhy", []);
+    let largest = Kept { rows: vec![3, 1 << 53], ..kept() };
+    save_model_with(&path, &small(), &settings(), Some(&largest)).unwrap();
+    assert_eq!(load_model(&path).unwrap().kept, Some(largest));
+    // What comes behind it could not be counted.
+    let beyond = Kept { rows: vec![3, u64::MAX], ..kept() };
+    save_model_with(&path, &small(), &settings(), Some(&beyond)).unwrap();
+    let error = load_model(&path).unwrap_err().to_string();
+    assert!(error.contains("a row with the number 18446744073709551615"), "{error}");
+}
+
 /// Written by `fit --memory 31MiB --keep-data` when the arrays were new.
 #[test]
 fn models_with_a_kept_factor_are_read_for_ever() {

@@ -162,8 +162,9 @@ fn rows_are_left_out_while_reading() {
         assert_eq!(loaded.signals, signals(20, 3).slice(s![3..6, ..]), "{name}");
         assert_eq!(loaded.decisions.unwrap(), decisions(20, 2).slice(s![3..6, ..]));
     }
-    let error = load(&committed("plain.npz"), &episodes("0:1")).unwrap_err().to_string();
-    assert!(error.contains("no episodes"), "{error}");
+    let error = load(&committed("plain.npz"), &episodes("0:1")).unwrap_err();
+    assert!(error.to_string().ends_with("no episodes to choose from; leave out episodes"));
+    assert!(format!("{error:#}").ends_with("no episodes to choose from; leave out --episodes"));
     let error = load(&committed("minari"), &episodes("9:12")).unwrap_err().to_string();
     assert!(error.contains("there are 11 episodes"), "{error}");
     let folder = Folder::new();

@@ -101,6 +101,18 @@ fn what_cannot_be_read_as_numbers_is_named() {
 }
 
 #[test]
+fn a_workbook_without_its_ending_is_known_by_what_is_inside() {
+    let folder = Folder::new();
+    // As pandas writes them, and from standard input.
+    for name in ["book.xlsx", "book.ods"] {
+        let path = folder.write("standard-input", std::fs::read(table(name)).unwrap());
+        let request = DataRequest::default();
+        let found = load(&path, &request).unwrap();
+        assert_eq!(found.signals, load(&table(name), &request).unwrap().signals, "{name}");
+    }
+}
+
+#[test]
 fn sheets_are_chosen_by_name_and_need_not_begin_at_the_top() {
     for name in ["book.xlsx", "book.ods"] {
         let of =
@@ -115,6 +127,13 @@ fn sheets_are_chosen_by_name_and_need_not_begin_at_the_top() {
         let error = column(name, "day").unwrap_err().to_string();
         assert!(error.contains("line 2, column `day`: `Mon`"), "{error}");
     }
+}
+
+#[test]
+fn an_empty_sheet_is_an_error_that_names_the_option() {
+    let error = load(&table("empty.xlsx"), &DataRequest::default()).unwrap_err();
+    assert!(error.to_string().ends_with("the sheet is empty; name another one with sheet"));
+    assert!(format!("{error:#}").ends_with("name another one with --sheet"), "{error:#}");
 }
 
 #[test]

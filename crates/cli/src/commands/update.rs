@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::progress::{Aside, Follow, say};
 use crate::{End, interrupt, provenance};
 use argwhy::core::solver::Status;
-use argwhy::io::{Budget, DataRequest, Kept, RowRanges, Thinning};
+use argwhy::io::{Budget, DataRequest, Kept, Thinning};
 use argwhy::judging::{Division, HOLDOUT};
 use argwhy::{
     Changes, Checkpoints, Dataset, Fit, Judging, Pipeline, Predictor, StoredModel, Updated, sources,
@@ -37,7 +37,7 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
         let rows = load(args, path, &stored, args.rows.choice.request(), budget)?;
         changes.new = Some(dataset(rows)?);
     }
-    changes.drop = dropped(args.drop.as_ref(), &old)?;
+    changes.drop = args.drop.as_ref().map_or_else(Vec::new, |drop| drop.among(&old.rows));
     let mut follow = Follow::new(args.quiet, args.trace.as_deref())?;
     let updated = Pipeline::update(&stored, &old, &changes, &mut follow);
     interrupt::ended();
@@ -143,12 +143,4 @@ fn dataset(rows: Rows) -> Result<Dataset, CliError> {
         data = data.with_weights(weights)?;
     }
     Ok(data.with_names(rows.names)?)
-}
-
-/// The numbers of rows that are to go.
-fn dropped(ranges: Option<&RowRanges>, old: &Kept) -> Result<Vec<u64>, CliError> {
-    let Some(ranges) = ranges else { return Ok(Vec::new()) };
-    let end = old.rows.iter().max().map_or(0, |last| last + 1);
-    let rows = ranges.resolve(usize::try_from(end).unwrap_or(usize::MAX))?;
-    Ok(rows.into_iter().flatten().map(|row| row as u64).collect())
 }

@@ -214,9 +214,14 @@ fn data_is_described_in_words_json_and_a_page() {
     assert_eq!(ran.stdout, "");
     says(&folder.text("page.html"), &["What the data is like", "<svg", "decisions_1"]);
     folder.write("days.csv", days(40));
+    folder.write("words.csv", "site,price\nnorth,1\n");
     let ran = folder.run(["describe", "days.csv"]).exits(0);
     says(&ran.stdout, &["text, 3 different", "choose with --signals and --decisions"]);
     says(&folder.refused(["describe", "none.csv"]), &["no file"]);
+    // No options that this command does not have.
+    let words = folder.refused(["describe", "words.csv", "--signals=site", "--decisions=price"]);
+    says(&words, &["`site` holds `north`", "Without --signals and --decisions each"]);
+    assert!(!words.contains("one-hot"), "{words}");
 }
 
 #[test]

@@ -81,6 +81,63 @@ fn dropped_rows_are_forgotten() {
 }
 
 #[test]
+fn rows_that_count_zero_times_are_no_samples() {
+    let folder = folder();
+    let weighted = |file: &str| {
+        let text = folder.text(file);
+        let mut lines = text.lines();
+        let header = format!("{},weights\n", lines.next().unwrap());
+        let rows = lines.enumerate().map(|(i, line)| format!("{line},{}\n", i % 3));
+        folder.write(file, header + &rows.collect::<String>());
+    };
+    ["old.csv", "new.csv"].into_iter().for_each(weighted);
+    let text = folder.text("old.csv") + folder.text("new.csv").split_once('\n').unwrap().1;
+    folder.write("all.csv", text);
+    let fresh = fit(&folder, "all.csv", "f.argwhy", &["--weights"]);
+    fit(&folder, "old.csv", "m.argwhy", &["--weights", "--keep-data"]);
+    let kept = update(&folder, &["m.argwhy", "new.csv", "-o", "n.argwhy"]).json();
+    same_optimum(&kept, &fresh);
+    let named = ["m.argwhy", "new.csv", "--old=old.csv", "-o", "o.argwhy"];
+    same_optimum(&update(&folder, &named).json(), &fresh);
+    // By the numbers of the file: 260 counts zero times and is not there.
+    let args = ["update", "n.argwhy", "--drop=260:261", "-o", "p.argwhy"];
+    says(&folder.refused(args), &["row 260 is to be dropped"]);
+    update(&folder, &["n.argwhy", "--drop=261:262", "-o", "p.argwhy"]);
+    // New rows that are none leave all as it was.
+    let none = folder.text("new.csv").replace(",1\n", ",0\n").replace(",2\n", ",0\n");
+    folder.write("none.csv", none);
+    let same = update(&folder, &["m.argwhy", "none.csv", "-o", "q.argwhy"]).json();
+    same_optimum(&same, &fit(&folder, "old.csv", "g.argwhy", &["--weights"]));
+}
+
+#[test]
+fn rows_keep_their_numbers_from_one_update_to_the_next() {
+    let folder = folder();
+    fit(&folder, "old.csv", "m.argwhy", &["--keep-data", "--rows=20:200"]);
+    update(&folder, &["m.argwhy", "--drop=20:30", "-o", "n.argwhy"]);
+    update(&folder, &["n.argwhy", "new.csv", "--drop=30:40", "-o", "o.argwhy"]);
+    // New ones are 200 to 239.
+    let updated = update(&folder, &["o.argwhy", "--drop=190:210", "-o", "p.argwhy"]).json();
+    same_optimum(&updated, &fit(&folder, "all.csv", "f.argwhy", &["--rows=40:190,270:300"]));
+    // What is gone cannot go again; a range without an end means those that are there.
+    let refused = |drop: &str| {
+        let args = ["update", "p.argwhy", "-o", "q.argwhy", drop];
+        folder.refused(args)
+    };
+    let said = "but the model has no such row; the numbers of its 180 rows lie between 40 and 239";
+    says(&refused("--drop=20:30"), &["row 20 is to be dropped", said]);
+    says(&refused("--drop=185:215"), &["row 190 is to be dropped", said]);
+    says(&refused("--drop=240:"), &["row 240 is to be dropped", said]);
+    let updated = update(&folder, &["p.argwhy", "--drop=180:", "-o", "q.argwhy"]).json();
+    same_optimum(&updated, &fit(&folder, "all.csv", "f.argwhy", &["--rows=40:180"]));
+    // The old data can be named by them too.
+    fit(&folder, "old.csv", "bare.argwhy", &[]);
+    update(&folder, &["bare.argwhy", "--old=old.csv", "--drop=100:150", "-o", "less.argwhy"]);
+    let args = ["less.argwhy", "new.csv", "--old=old.csv", "--old-rows=0:100,150:260"];
+    update(&folder, &[&args[..], &["-o", "r.argwhy"]].concat());
+}
+
+#[test]
 fn drift_is_told() {
     let folder = folder();
     fit(&folder, "old.csv", "m.argwhy", &["--keep-data"]);
@@ -111,7 +168,8 @@ fn what_cannot_be_updated_is_refused() {
     );
     let said = refused(&["bare.argwhy", "new.csv", "--old=new.csv", "-o", "x"]);
     says(&said, &["row", "fitted to"]);
-    says(&refused(&["kept.argwhy", "--drop=0:900", "-o", "x"]), &["900", "260"]);
+    let said = refused(&["kept.argwhy", "--drop=0:900", "-o", "x"]);
+    says(&said, &["row 260 is to be dropped", "260 rows lie between 0 and 259"]);
     says(&refused(&["plain.argwhy", "new.csv", "-o", "x"]), &["plain model", "fit it again"]);
     says(&refused(&["kept.argwhy", "-o", "x"]), &["<DATA>"]);
     says(&refused(&["kept.argwhy", "new.csv", "-o", "new.csv"]), &["new.csv", "used twice"]);

@@ -12,6 +12,9 @@ use rayon::prelude::*;
 /// at its inverse that conjugate gradients correct.
 const ROUNDED: f64 = 0.05;
 
+/// Samples that are forgotten at once: what that takes does not grow with how many there are.
+const PANEL: usize = 256;
+
 /// Pivots and Gram matrices of a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptFactor {
@@ -193,63 +196,21 @@ impl KeptFactor {
     }
 
     /// The same without the samples that `place` has no place for; the others are counted anew by
-    /// it. `kernel_of` makes the matrix of a list of them. None where nothing is left, or rounding
-    /// hides what is.
+    /// it. `kernel_of` makes the matrix of a list of them. None where nothing is left, rounding
+    /// hides what is, or more go than stay: a new one takes less then.
     pub fn without(
         mut self,
         place: &[Option<usize>],
         kernel_of: impl FnOnce(&[usize]) -> Result<Box<dyn KernelOperator>, Error>,
     ) -> Result<Option<Self>, Error> {
         let gone: Vec<usize> = (0..place.len()).filter(|&i| place[i].is_none()).collect();
-        if !gone.is_empty() {
-            let rank = self.rank();
-            let mut listed = self.pivots.clone();
-            listed.extend(gone.iter().filter(|i| !self.pivots.contains(i)));
-            let operator = kernel_of(&listed)?;
-            let (pivots, n_listed) = ((0..rank).collect::<Vec<usize>>(), listed.len());
-            let mut rows = vec![0.0; rank * n_listed];
-            operator.rows_into(&pivots, 0..n_listed, &mut rows)?;
-            let picked = |rows_at: &[usize], columns: &[usize]| -> Vec<f64> {
-                let row = |r: &usize| &rows[r * n_listed..(r + 1) * n_listed];
-                rows_at.iter().flat_map(|r| columns.iter().map(|&c| row(r)[c])).collect()
-            };
-            let Some(own) = triangle_of(picked(&pivots, &pivots), rank) else { return Ok(None) };
-            let at: Vec<usize> = (0..n_listed).filter(|&at| place[listed[at]].is_none()).collect();
-            let mut lost = picked(&pivots, &at);
-            forward_substitute_rows(&own, rank, &mut lost, at.len());
-            // What the factor left of them is gone too.
-            let diagonal = operator.diagonal()?;
-            let left = at.iter().enumerate().map(|(c, &i)| {
-                let known: f64 = lost.chunks(at.len()).map(|row| row[c] * row[c]).sum();
-                (diagonal[i] - known).max(0.0)
-            });
-            self.trace_left = (self.trace_left - left.sum::<f64>()).max(0.0);
-            let stay: Vec<usize> = (0..rank).filter(|&r| place[self.pivots[r]].is_some()).collect();
-            let turn = if stay.len() < rank {
-                let Some(fewer) = triangle_of(picked(&stay, &stay), stay.len()) else {
-                    return Ok(None);
-                };
-                // T'⁻¹ times these rows of T: orthonormal, since both are roots of one matrix.
-                let mut turn = rows_of(&own, rank, &stay);
-                forward_substitute_rows(&fewer, stay.len(), &mut turn, rank);
-                self.pivots = stay.iter().map(|&r| self.pivots[r]).collect();
-                Some(turn)
-            } else {
-                None
-            };
-            let shrunk = self.grams.into_par_iter().map(|gram| {
-                let own = |c: &usize| gram.free[listed[at[*c]]];
-                let own: Vec<usize> = (0..at.len()).filter(own).collect();
-                let rows = lost.chunks(at.len());
-                let lost: Vec<f64> = rows.flat_map(|row| own.iter().map(|&c| row[c])).collect();
-                gram.shrunk(rank, (&lost, own.len()), turn.as_deref())
-            });
-            self.grams = shrunk.collect();
-            if self.pivots.is_empty() {
-                return Ok(None);
-            }
+        let n_left = place.len() - gone.len();
+        if gone.len() > n_left {
+            return Ok(None);
         }
-        let n_left = place.iter().flatten().count();
+        if !gone.is_empty() && !self.forget(place, &gone, kernel_of)? {
+            return Ok(None);
+        }
         for gram in &mut self.grams {
             let mut free = vec![false; n_left];
             for (now, was) in place.iter().zip(&gram.free) {
@@ -264,25 +225,89 @@ impl KeptFactor {
     }
 }
 
-impl KeptGram {
-    /// M (G − LLᵀ) Mᵀ for the columns L of B that are lost (rank × n_lost row-major) and, where
-    /// rows of it are too, M.
-    fn shrunk(self, rank: usize, (lost, n_lost): (&[f64], usize), turn: Option<&[f64]>) -> Self {
-        let single = matches!(self.triangle, Triangle::Single(_));
-        let mut matrix = self.triangle.matrix(rank, true);
-        let columns = transposed(lost, rank, n_lost);
-        add_product_rows(&mut matrix, -1.0, lost, &columns, (rank, rank, n_lost));
-        let mut n = rank;
-        if let Some(turn) = turn {
-            n = turn.len() / rank.max(1);
-            let mut half = vec![0.0; n * rank];
-            add_product_rows(&mut half, 1.0, turn, &matrix, (n, rank, rank));
-            matrix = vec![0.0; n * n];
-            add_product_rows(&mut matrix, 1.0, &half, &transposed(turn, n, rank), (n, n, rank));
+impl KeptFactor {
+    /// Takes samples out of pivots, matrices and trace; whether what is left can be used. A matrix
+    /// G becomes M (G − LLᵀ) Mᵀ for the columns L of B that are lost and, where rows of it are too,
+    /// M.
+    fn forget(
+        &mut self,
+        place: &[Option<usize>],
+        gone: &[usize],
+        kernel_of: impl FnOnce(&[usize]) -> Result<Box<dyn KernelOperator>, Error>,
+    ) -> Result<bool, Error> {
+        let rank = self.rank();
+        let mut is_pivot = vec![false; place.len()];
+        self.pivots.iter().for_each(|&pivot| is_pivot[pivot] = true);
+        let mut listed = self.pivots.clone();
+        listed.extend(gone.iter().filter(|&&i| !is_pivot[i]));
+        let operator = kernel_of(&listed)?;
+        let diagonal = operator.diagonal()?;
+        let pivots: Vec<usize> = (0..rank).collect();
+        let (lost, stay): (Vec<usize>, Vec<usize>) =
+            pivots.iter().partition(|&&r| place[self.pivots[r]].is_none());
+        if stay.is_empty() {
+            return Ok(false);
         }
-        // As exact as it was.
-        let ridge = if single { f64::INFINITY } else { 0.0 };
-        Self { free: self.free, triangle: Triangle::of(&matrix, n, ridge) }
+        let mut block = vec![0.0; rank * rank];
+        operator.rows_into(&pivots, 0..rank, &mut block)?;
+        let picked = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
+            let row = |r: &usize| &block[r * rank..(r + 1) * rank];
+            rows.iter().flat_map(|r| columns.iter().map(|&c| row(r)[c])).collect()
+        };
+        let (of_lost, fewer) = (picked(&pivots, &lost), picked(&stay, &stay));
+        let Some(own) = triangle_of(block, rank) else { return Ok(false) };
+
+        let mut matrices: Vec<Vec<f64>> =
+            self.grams.iter().map(|gram| gram.triangle.matrix(rank, true)).collect();
+        let mut subtract = |at: &[usize], mut columns: Vec<f64>| {
+            let n = at.len();
+            forward_substitute_rows(&own, rank, &mut columns, n);
+            // What the factor left of them is gone too.
+            for (c, &i) in at.iter().enumerate() {
+                let known: f64 = columns.chunks(n).map(|row| row[c] * row[c]).sum();
+                self.trace_left -= (diagonal[i] - known).max(0.0);
+            }
+            matrices.par_iter_mut().zip(&self.grams).for_each(|(matrix, gram)| {
+                let free: Vec<usize> = (0..n).filter(|&c| gram.free[listed[at[c]]]).collect();
+                let rows = columns.chunks(n);
+                let lost: Vec<f64> = rows.flat_map(|row| free.iter().map(|&c| row[c])).collect();
+                let turned = transposed(&lost, rank, free.len());
+                add_product_rows(matrix, -1.0, &lost, &turned, (rank, rank, free.len()));
+            });
+        };
+        if !lost.is_empty() {
+            subtract(&lost, of_lost);
+        }
+        for first in (rank..listed.len()).step_by(PANEL) {
+            let range = first..listed.len().min(first + PANEL);
+            let mut columns = vec![0.0; rank * range.len()];
+            operator.rows_into(&pivots, range.clone(), &mut columns)?;
+            subtract(&range.collect::<Vec<usize>>(), columns);
+        }
+        self.trace_left = self.trace_left.max(0.0);
+        let n = stay.len();
+        if !lost.is_empty() {
+            let Some(fewer) = triangle_of(fewer, n) else { return Ok(false) };
+            // T'⁻¹ times these rows of T: orthonormal, since both are roots of one matrix.
+            let mut turn = rows_of(&own, rank, &stay);
+            forward_substitute_rows(&fewer, n, &mut turn, rank);
+            let back = transposed(&turn, n, rank);
+            matrices.par_iter_mut().for_each(|matrix| {
+                let mut half = vec![0.0; n * rank];
+                add_product_rows(&mut half, 1.0, &turn, matrix, (n, rank, rank));
+                *matrix = vec![0.0; n * n];
+                add_product_rows(matrix, 1.0, &half, &back, (n, n, rank));
+            });
+            self.pivots = stay.iter().map(|&r| self.pivots[r]).collect();
+        }
+        for (gram, matrix) in self.grams.iter_mut().zip(&matrices) {
+            // As exact as it was.
+            let single = matches!(gram.triangle, Triangle::Single(_));
+            let ridge = if single { f64::INFINITY } else { 0.0 };
+            gram.triangle = Triangle::of(matrix, n, ridge);
+        }
+        // What was finite need not be so after products, and would be blamed on kernel values.
+        Ok(self.grams.iter().all(|gram| gram.triangle.is_finite()))
     }
 }
 
@@ -351,7 +376,8 @@ mod tests {
 
     #[test]
     fn without_samples_and_pivots_it_is_the_factor_of_the_rest() {
-        let n = 300;
+        // More are forgotten than at once.
+        let n = 2100;
         let all = features(n);
         let whole = operator(&all);
         // Few enough that T⁻¹ does not magnify what rounded B.
@@ -392,6 +418,32 @@ mod tests {
         let lost = stay.len() as f64 - known - fewer.trace_left;
         // What pivots that are gone had explained is left now.
         assert!(lost > -1e-3, "{lost}");
+    }
+
+    #[test]
+    fn without_samples_nothing_is_left_of_matrices_that_overflow() {
+        let all = features(6);
+        let grams = vec![KeptGram {
+            free: vec![true; 6],
+            triangle: Triangle::Double(vec![f64::MAX; Triangle::len_of(3)]),
+        }];
+        let kept = KeptFactor { pivots: vec![0, 2, 4], trace_left: 1.0, owners: vec![0], grams };
+        kept.validate(6, 1).unwrap();
+        // A pivot goes.
+        let place = [None, Some(0), Some(1), Some(2), Some(3), Some(4)];
+        let operator_of = |listed: &[usize]| -> Result<Box<dyn KernelOperator>, Error> {
+            Ok(Box::new(operator(&all.select(Axis(0), listed))))
+        };
+        assert_eq!(kept.without(&place, operator_of).unwrap(), None);
+    }
+
+    #[test]
+    fn where_more_samples_go_than_stay_no_kernel_value_is_computed() {
+        let grams = vec![KeptGram { free: vec![true; 6], triangle: Triangle::Double(vec![1.0]) }];
+        let kept = KeptFactor { pivots: vec![5], trace_left: 1.0, owners: vec![0], grams };
+        let place = [None, None, None, None, Some(0), Some(1)];
+        let without = kept.without(&place, |_| panic!("nothing is worth computing"));
+        assert_eq!(without.unwrap(), None);
     }
 
     #[test]

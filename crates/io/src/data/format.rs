@@ -52,6 +52,8 @@ pub fn data_endings() -> impl Iterator<Item = &'static str> {
 
 const ZIP: &[u8] = b"PK\x03\x04";
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06";
+/// What the first file inside a workbook is called, by those who write them.
+const BOOK: [&[u8]; 4] = [b"[Content_Types].xml", b"docProps/", b"_rels/", b"xl/"];
 const NPY: &[u8] = b"\x93NUMPY";
 const PARQUET: &[u8] = b"PAR1";
 const ARROW: &[u8] = b"ARROW1";
@@ -149,7 +151,7 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
 fn sniff(start: &[u8]) -> Option<Format> {
     if start.starts_with(ZIP) && contains(start, b"mimetypeapplication/vnd.oasis") {
         Some(Format::Ods)
-    } else if start.starts_with(ZIP) && contains(start, b"[Content_Types].xml") {
+    } else if start.starts_with(ZIP) && BOOK.iter().any(|name| contains(start, name)) {
         Some(Format::Xlsx)
     } else if start.starts_with(ZIP) || start.starts_with(EMPTY_ZIP) {
         Some(Format::Npz)

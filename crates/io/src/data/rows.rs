@@ -1,5 +1,6 @@
 //! Row ranges as written on the command line: `0:5000,10000:15000`.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -46,6 +47,24 @@ impl RowRanges {
 }
 
 impl RowRanges {
+    /// What the ranges name among rows that have these numbers: those with numbers that are there.
+    /// Of a range with an end that names others too, and of one that names nothing, the first
+    /// number that is not there comes along, for who uses it to refuse.
+    pub fn among(&self, numbers: &[u64]) -> Vec<u64> {
+        let known: HashSet<u64> = numbers.iter().copied().collect();
+        let named = |range: &RowRange| -> Vec<u64> {
+            let start = range.start.unwrap_or(0) as u64;
+            let Some(end) = range.end else {
+                let own: Vec<u64> = numbers.iter().copied().filter(|row| *row >= start).collect();
+                return if own.is_empty() { vec![start] } else { own };
+            };
+            let all = start..end as u64;
+            let n_there = all.clone().take_while(|row| known.contains(row)).count();
+            all.take(n_there + 1).collect()
+        };
+        self.0.iter().flat_map(named).collect()
+    }
+
     /// Whether a row is in one of the ranges.
     pub(super) fn contains(&self, row: usize) -> bool {
         self.0.iter().any(|range| range.span().contains(&row))
@@ -191,6 +210,20 @@ mod tests {
         assert!(parsed("10:").resolve(10).is_err());
         assert!(parsed(":").resolve(0).is_err());
         assert!(parsed("7:10").resolve(10).is_ok());
+    }
+
+    #[test]
+    fn numbers_with_gaps_are_named_by_ranges_and_what_is_not_there_comes_along() {
+        let numbers = [3, 4, 5, 9, 11];
+        let among = |text: &str| parsed(text).among(&numbers);
+        assert_eq!(among("3:5"), [3, 4]);
+        assert_eq!(among("4:"), [4, 5, 9, 11]);
+        assert_eq!(among(":"), numbers);
+        assert_eq!(among("9:10,3:4"), [9, 3]);
+        assert_eq!(among("4:11"), [4, 5, 6]);
+        assert_eq!(among(":4"), [0]);
+        assert_eq!(among("12:"), [12]);
+        assert_eq!(among("4:18446744073709551615"), [4, 5, 6]);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Sheet {
             match rows.next(&mut cells, origin)? {
                 Some(at) => line = at,
                 None => {
-                    return Err(DataError::Columns {
+                    return Err(DataError::Unsupported {
                         path: origin.path.to_path_buf(),
                         detail: "the sheet is empty; name another one with {sheet}".to_owned(),
                     });

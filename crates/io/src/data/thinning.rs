@@ -49,17 +49,19 @@ impl Selection<'_> {
             return Ok(kept);
         }
         let wrong = |detail: String| DataError::Columns { path: origin.path.to_path_buf(), detail };
+        // Options are spelled as those who gave them know them.
+        let wrong_option = |detail: &str| DataError::Unsupported {
+            path: origin.path.to_path_buf(),
+            detail: detail.to_owned(),
+        };
         if [self.thinning.every, self.thinning.sample].contains(&Some(0)) {
-            return Err(DataError::Unsupported {
-                path: origin.path.to_path_buf(),
-                detail: "{every} and {sample} are numbers from one on".to_owned(),
-            });
+            return Err(wrong_option("{every} and {sample} are numbers from one on"));
         }
         origin.charge_list((kept.len() as u64).saturating_mul(8), "the list of rows")?;
         let mut places = kept.places().unwrap_or_else(|| (0..n_rows).collect());
         if let Some(ranges) = &self.thinning.episodes {
             let of_rows = episodes()?.ok_or_else(|| {
-                wrong("it has no episodes to choose from; leave out {episodes}".to_owned())
+                wrong_option("it has no episodes to choose from; leave out {episodes}")
             })?;
             let n_episodes = of_rows.last().map_or(0, |last| *last as usize + 1);
             let wanted = ranges.resolve(n_episodes).map_err(|_| {

@@ -86,6 +86,7 @@ def sheets():
         frame.to_excel(book, sheet_name="data", index=False)
         other.to_excel(book, sheet_name="notes", index=False)
         frame.iloc[:5].to_excel(book, sheet_name="moved", index=False, startrow=3, startcol=2)
+    pd.DataFrame().to_excel(HERE / "empty.xlsx", index=False)
     with pd.ExcelWriter(HERE / "book.ods", engine="odf") as book:
         frame.to_excel(book, sheet_name="data", index=False)
         other.to_excel(book, sheet_name="notes", index=False)

@@ -47,12 +47,20 @@ impl Columns {
         self.names.iter().any(|own| own == name)
     }
 
-    /// The families and single columns there are, in file order.
+    /// The families and single columns there are, in file order. Columns whose numbers do not begin
+    /// at 0, or have gaps, are single ones: no key stands for all of them.
     pub fn keys(&self) -> Vec<String> {
+        let mut numbers: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for (family, number) in self.names.iter().filter_map(|name| split_index(name)) {
+            numbers.entry(family).or_default().push(number);
+        }
+        numbers.values_mut().for_each(|own| own.sort_unstable());
+        numbers.retain(|_, own| own.iter().copied().eq(0..own.len() as u64));
         let mut keys: Vec<String> = Vec::new();
         for name in &self.names {
             let matrix = ["M", "M_eq"].into_iter().find(|key| matrix_index(name, key).is_some());
             let family = split_index(name).map(|(family, _)| family);
+            let family = family.filter(|family| numbers.contains_key(family));
             let key = matrix.or(family).unwrap_or(name.as_str());
             if !keys.iter().any(|known| known == key) {
                 keys.push(key.to_owned());
@@ -293,6 +301,15 @@ mod tests {
     }
 
     #[test]
+    fn columns_that_one_key_cannot_ask_for_are_listed_one_by_one() {
+        let keys = |names: &[&str]| columns(names).keys();
+        assert_eq!(keys(&["s_1", "u", "s_0"]), ["s", "u"]);
+        assert_eq!(keys(&["price", "s3"]), ["price", "s3"]);
+        assert_eq!(keys(&["q1", "q2", "M_0_0", "M_1_0"]), ["q1", "q2", "M"]);
+        assert_eq!(keys(&["s0", "s_0", "s1"]), ["s0", "s_0", "s1"]);
+    }
+
+    #[test]
     fn an_exact_name_wins_over_a_family() {
         let names = ["x0", "x1", "x10", "x11", "u"];
         assert_eq!(of(&names, "x1"), Ok(vec![1]));
@@ -319,7 +336,7 @@ mod tests {
     #[test]
     fn keys_are_families_and_single_columns() {
         let names = ["signals_0", "signals_1", "price", "u[0]", "x2", "3", "a_b"];
-        assert_eq!(columns(&names).keys(), ["signals", "price", "u", "x", "3", "a_b"]);
+        assert_eq!(columns(&names).keys(), ["signals", "price", "u", "x2", "3", "a_b"]);
     }
 
     #[test]
