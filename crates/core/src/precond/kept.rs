@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::linalg::dense::{add_product_rows, cholesky, forward_substitute_rows};
 use crate::operator::KernelOperator;
+use ndarray::Array2;
 use rayon::prelude::*;
 
 /// Single precision will do where it rounds a Gram matrix by less than this share of λ: for a guess
@@ -23,6 +24,9 @@ pub struct KeptFactor {
     pub owners: Vec<usize>,
     /// One for each set of free samples.
     pub grams: Vec<KeptGram>,
+    /// Kα of the coefficients that the fit ended with, decision_dim × n_samples: a start from these
+    /// need not multiply them. A wrong one costs products, not the answer.
+    pub desired: Option<Array2<f64>>,
 }
 
 /// B_FB_Fᵀ.
@@ -131,7 +135,8 @@ impl KeptFactor {
         }
         let grams: Vec<KeptGram> = grams.into_iter().map(|(_, gram)| gram).collect();
         let pivots = pivots.to_vec();
-        (!pivots.is_empty()).then_some(Self { pivots, trace_left, owners, grams })
+        let desired = None;
+        (!pivots.is_empty()).then_some(Self { pivots, trace_left, owners, grams, desired })
     }
 
     /// Rows of B.
@@ -186,6 +191,14 @@ impl KeptFactor {
                 return wrong("has entries that are no numbers");
             }
         }
+        if let Some(desired) = &self.desired {
+            if desired.dim() != (decision_dim, n_samples) {
+                return wrong("has desired decisions of other samples");
+            }
+            if !desired.iter().all(|v| v.is_finite()) {
+                return wrong("has desired decisions that are no numbers");
+            }
+        }
         if !(self.trace_left >= 0.0 && self.trace_left.is_finite()) {
             return wrong("leaves a trace that is no number");
         }
@@ -202,6 +215,7 @@ impl KeptFactor {
     ) -> Result<Option<Self>, Error> {
         let gone: Vec<usize> = (0..place.len()).filter(|&i| place[i].is_none()).collect();
         if !gone.is_empty() {
+            self.desired = None;
             let rank = self.rank();
             let mut listed = self.pivots.clone();
             listed.extend(gone.iter().filter(|i| !self.pivots.contains(i)));
@@ -317,7 +331,7 @@ mod tests {
     use crate::operator::{HostOperator, OperatorKind, Precision};
     use crate::precond::{LowRank, Preconditioner, RankLimits, Woodbury};
     use crate::random::stream;
-    use ndarray::{Array2, Axis};
+    use ndarray::Axis;
 
     fn features(n: usize) -> Array2<f64> {
         Array2::from_shape_fn((n, 2), |(i, j)| ((i * i * (j + 2)) as f64 * 0.37).sin())
@@ -364,6 +378,7 @@ mod tests {
         let free = Array2::from_shape_fn((3, n), |(j, i)| i % 4 > j / 2);
         woodbury.update(&Faces::Box(free)).unwrap();
         let kept = woodbury.keep().unwrap();
+        let kept = KeptFactor { desired: Some(Array2::zeros((3, n))), ..kept };
         kept.validate(n, 3).unwrap();
         assert_eq!((kept.owners.as_slice(), kept.grams.len()), (&[0, 0, 1][..], 2));
         let gone = |i: usize| i % 7 == 2 || i == kept.pivots[0] || i == kept.pivots[13];
@@ -377,6 +392,9 @@ mod tests {
             .unwrap()
             .unwrap();
         fewer.validate(stay.len(), 3).unwrap();
+        // What the samples that are gone added to it is not known.
+        assert!(kept.desired.is_some() && fewer.desired.is_none());
+        assert!(kept.validate(n, 2).is_err());
         let still: Vec<usize> = kept.pivots.iter().filter_map(|&pivot| place[pivot]).collect();
         assert!(still.len() < 24 && fewer.pivots == still);
         let left = operator(&rest);
