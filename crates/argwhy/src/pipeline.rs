@@ -393,6 +393,8 @@ impl Pipeline {
         let smallest = regularizations.iter().copied().fold(f64::INFINITY, f64::min);
         let storage = Storage {
             accuracy: accuracy_for(smallest, settings.tol),
+            // From near the optimum, and with a preconditioner that is there, few products follow.
+            late: from.is_some() && self.factor.is_some() && kernel_is_quick(&features),
             ..chosen.storage(settings.solver)
         };
         let origin = Origin { map: &features, rows: &rows };
@@ -457,6 +459,13 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// Whether kernel values of so few features take less to compute a few times than fresh memory to
+/// keep them in (ADR 0024).
+fn kernel_is_quick(features: &FeatureMap) -> bool {
+    const FEW: usize = 32;
+    features.n_features() <= FEW
 }
 
 /// Refuses a plan that this machine has no memory for: an allocation that fails ends the whole

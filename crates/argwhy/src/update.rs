@@ -67,7 +67,7 @@ pub struct Updated {
     pub data: Dataset,
     /// How many of them are old ones.
     pub n_old: usize,
-    /// Whether the signals of new rows are not what they were.
+    /// Whether signals of new rows lie elsewhere than those of the old ones, or further apart.
     pub drifted: bool,
 }
 
@@ -88,7 +88,7 @@ impl Pipeline {
         let stay = staying(old, changes)?;
         let (data, start) = joined(&stored.model, old, &stay, changes)?;
         let drift = changes.new.as_ref().and_then(|new| drift(&old.data, new));
-        drift.iter().for_each(|note| progress.on_note(note));
+        drift.iter().for_each(|(note, _)| progress.on_note(note));
         let factor = pipeline.with_threads(|| factor_of(&stored.model, old, &stay))?;
         let mut pipeline =
             pipeline.growing_from(&stored.model, factor)?.starting_from(Start::State(start));
@@ -101,7 +101,7 @@ impl Pipeline {
         let source = sources.provenance.source.clone();
         let provenance = Provenance { source, ..fit.sources.provenance };
         fit.sources = DataSources { provenance, ..sources };
-        Ok(Updated { fit, data, n_old: stay.len(), drifted: drift.is_some() })
+        Ok(Updated { fit, data, n_old: stay.len(), drifted: drift.is_some_and(|(_, left)| left) })
     }
 }
 
@@ -200,18 +200,21 @@ fn joined(
     Ok((data, state))
 }
 
-/// Which signals of new rows are not what they were, in words.
-fn drift(old: &Dataset, new: &Dataset) -> Option<String> {
+/// Which signals of new rows are not what they were, in words, and whether some have left the old
+/// ones behind: a narrower range is no news to the model.
+fn drift(old: &Dataset, new: &Dataset) -> Option<(String, bool)> {
     if new.n_samples() < ENOUGH || new.signals().ncols() != old.signals().ncols() {
         return None;
     }
+    let mut left = false;
     let drifted: Vec<String> = (0..old.signals().ncols())
         .filter_map(|j| {
             let (mean, width) = spread(old.signals().column(j));
             let (now, now_width) = spread(new.signals().column(j));
             let moved = (now - mean).abs() > MOVED * width;
-            let other = now_width > WIDER * width || WIDER * now_width < width;
-            (width > 0.0 && (moved || other)).then(|| {
+            let (wider, narrower) = (now_width > WIDER * width, WIDER * now_width < width);
+            left |= width > 0.0 && (moved || wider);
+            (width > 0.0 && (moved || wider || narrower)).then(|| {
                 let name = old.names().signal(j);
                 format!("{name} is {now:.4} ± {now_width:.4} where it was {mean:.4} ± {width:.4}")
             })
@@ -219,10 +222,11 @@ fn drift(old: &Dataset, new: &Dataset) -> Option<String> {
         .collect();
     let told = drifted.join(", ");
     (!drifted.is_empty()).then(|| {
-        format!(
+        let note = format!(
             "signals have drifted: {told}; features keep the means and widths of the old rows, a \
              fit from nothing would use those of all rows"
-        )
+        );
+        (note, left)
     })
 }
 

@@ -22,6 +22,8 @@ const LARGEST: usize = 2 << 20;
 const MOST: usize = 64;
 const ROOM: usize = 4 << 20;
 const PAGE: usize = 4 << 10;
+/// Blocks that are worth large pages.
+const HUGE: usize = 4 << 20;
 
 /// The system's allocator with a shelf of large blocks before it.
 pub struct Keeping {
@@ -100,6 +102,15 @@ fn rounded(layout: Layout) -> Layout {
     whole.and_then(|size| Layout::from_size_align(size, layout.align()).ok()).unwrap_or(layout)
 }
 
+/// Very large blocks, which are untouched so far, in large pages.
+fn in_large_pages(block: *mut u8, layout: Layout) -> *mut u8 {
+    if layout.size() >= HUGE && !block.is_null() {
+        // SAFETY: a block that nobody has yet.
+        unsafe { argwhy::machine::prefer_large_pages(block, layout.size()) };
+    }
+    block
+}
+
 fn is_kept(layout: Layout) -> bool {
     (SMALLEST..=LARGEST).contains(&layout.size()) && layout.align() <= PAGE
 }
@@ -116,7 +127,7 @@ unsafe impl GlobalAlloc for Keeping {
             return block.as_ptr();
         }
         // SAFETY: the caller's promise; rounding makes no size zero.
-        unsafe { System.alloc(layout) }
+        in_large_pages(unsafe { System.alloc(layout) }, layout)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -129,7 +140,7 @@ unsafe impl GlobalAlloc for Keeping {
             return block.as_ptr();
         }
         // SAFETY: as in `alloc`.
-        unsafe { System.alloc_zeroed(layout) }
+        in_large_pages(unsafe { System.alloc_zeroed(layout) }, layout)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

@@ -32,12 +32,15 @@ pub struct Storage {
     /// [`accuracy_for`](crate::operator::accuracy_for) says what a certificate needs. Whatever they
     /// are off by, the operator tells ([`KernelOperator::rounding`]).
     pub accuracy: f64,
+    /// Whether few products are expected: kernel values that are to be stored need not be before a
+    /// few have computed them. Products have the same bits.
+    pub late: bool,
 }
 
 impl Storage {
     /// K and its parts held alike.
     pub fn new(kind: OperatorKind, precision: Precision) -> Self {
-        Self { kind, blocks: kind, precision, accuracy: ORDINARY_ACCURACY }
+        Self { kind, blocks: kind, precision, accuracy: ORDINARY_ACCURACY, late: false }
     }
 }
 
@@ -314,9 +317,9 @@ impl Backend for Host {
         kernel: &Kernel,
         storage: Storage,
     ) -> Result<Box<dyn KernelOperator>, Error> {
-        let Storage { kind, blocks, precision, accuracy } = storage;
-        let operator =
-            HostOperator::with_accuracy(features, kernel.clone(), precision, kind, accuracy)?;
+        let Storage { kind, blocks, precision, accuracy, late } = storage;
+        let make = if late { HostOperator::late } else { HostOperator::with_accuracy };
+        let operator = make(features, kernel.clone(), precision, kind, accuracy)?;
         Ok(Box::new(operator.with_blocks(blocks)))
     }
 }

@@ -282,6 +282,7 @@ fn kept() -> Kept {
             },
             KeptGram { free: vec![true, true], triangle: Triangle::Double(vec![2.0, -0.1, 3.0]) },
         ],
+        desired: Some(array![[0.5, -1e-300], [0.1 + 0.2, 2.0]]),
     };
     Kept { data, rows: vec![3, 7], factor: Some(Arc::new(factor)) }
 }

@@ -44,26 +44,34 @@ pub fn run(args: &UpdateArgs) -> Result<End, CliError> {
     let traced = follow.finish();
     let Updated { mut fit, data, n_old, drifted } = updated?;
     provenance::joined(&mut fit.sources.provenance, args.data.as_deref());
+    let pipeline = Pipeline::new(fit.settings().clone())?;
+    // Rows that have drifted say more of what is new to the model than of what it knows now. Others
+    // judge it in a moment: it is written once, with what they say.
+    let before = (!drifted).then(|| pipeline.judge_before(&data, n_old, &stored.model, &judging));
+    let before = before.flatten();
+    if let Some(verdict) = &before {
+        learn_aside(&mut fit, verdict, &pipeline, &data);
+    }
     save(&fit, &args.output, keep.then_some(&data))?;
     summarise(&fit, (&args.output, false), args.quiet);
     if old.factor.is_none() {
         quicker(&fit, args.quiet);
     }
     tell_kept(&fit, args.quiet);
-    let mut aside = Aside::new(args.quiet, "judging it on rows kept aside");
-    let pipeline = Pipeline::new(fit.settings().clone())?;
-    // Rows that have drifted say more of what is new to the model than of what it knows now.
-    let before = (!drifted).then(|| pipeline.judge_before(&data, n_old, &stored.model, &judging));
-    let verdict = match before.flatten() {
-        Some(verdict) => verdict,
-        None => pipeline.judge(&data, &fit, &judging, &mut aside),
-    };
-    drop(aside);
-    if holdout > 0.0 {
-        learn_aside(&mut fit, &verdict, &pipeline, &data);
-        save(&fit, &args.output, keep.then_some(&data))?;
+    let verdict = if let Some(verdict) = before {
         tell(&fit, &verdict, args.quiet);
-    }
+        verdict
+    } else {
+        let mut aside = Aside::new(args.quiet, "judging it on rows kept aside");
+        let verdict = pipeline.judge(&data, &fit, &judging, &mut aside);
+        drop(aside);
+        if holdout > 0.0 {
+            learn_aside(&mut fit, &verdict, &pipeline, &data);
+            save(&fit, &args.output, keep.then_some(&data))?;
+            tell(&fit, &verdict, args.quiet);
+        }
+        verdict
+    };
     if args.json {
         print_result(FitResult::new(&fit, &args.output), &fit, &verdict)?;
     }
@@ -81,8 +89,8 @@ fn quicker(fit: &Fit, quiet: bool) {
         say(
             quiet,
             format_args!(
-                "note: models that `fit --keep-data` writes have what makes an update take about \
-                 half of a fit's time"
+                "note: models that `fit --keep-data` writes have what makes an update take less \
+                 than half of a fit's time"
             ),
         );
     }

@@ -42,8 +42,11 @@ pub(crate) use trended::Trended;
 pub(crate) use weighted::Weighted;
 
 use crate::error::Error;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use std::ops::Range;
+
+/// Rows of K that are there at once where nobody has a better way.
+const AT_ONCE: usize = 96;
 
 /// A symmetric kernel matrix that can be multiplied with.
 ///
@@ -96,6 +99,30 @@ pub trait KernelOperator: Send + Sync {
         v: ArrayView2<'_, f64>,
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error>;
+
+    /// out = v·K\[..v.ncols(), columns\] in working precision: what vectors of the first samples
+    /// come to at a few others.
+    fn apply_at(
+        &self,
+        columns: Range<usize>,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        let n = v.ncols();
+        let mut rows = vec![0.0; AT_ONCE.min(columns.len()) * n];
+        for (first, mut out) in
+            columns.clone().step_by(AT_ONCE).zip(out.axis_chunks_iter_mut(Axis(1), AT_ONCE))
+        {
+            let samples: Vec<usize> = (first..columns.end.min(first + AT_ONCE)).collect();
+            let rows = &mut rows[..samples.len() * n];
+            self.rows_into(&samples, 0..n, rows)?;
+            for (mut out, row) in out.columns_mut().into_iter().zip(rows.chunks(n.max(1))) {
+                let row = ArrayView1::from(row);
+                out.iter_mut().zip(v.rows()).for_each(|(out, v)| *out = v.dot(&row));
+            }
+        }
+        Ok(())
+    }
 
     /// The matrix of the listed samples alone, held as was planned when this one was made.
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error>;

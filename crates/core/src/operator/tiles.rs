@@ -21,12 +21,17 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 const TILE: usize = BLOCK * BLOCK;
 /// Rows of a panel that are one task's, over one block of columns: enough to use the block while it
 /// is in cache.
 const PANEL_ROWS: usize = 96;
+/// Products that compute values anew before these are stored, where few products are expected.
+/// Storing takes as long as computing them and clearing the memory they go to, which is worth a few
+/// products more than that (ADR 0024).
+const LATE: usize = 10;
 /// What compact tiles have for a value of one.
 const FULL: f64 = u16::MAX as f64;
 
@@ -49,9 +54,21 @@ enum Held<T> {
     Nothing,
     Whole(Aligned<T>),
     Compact(Aligned<u16>),
+    /// As whole, once so many products have computed them.
+    Late {
+        products: AtomicUsize,
+        values: OnceLock<Aligned<T>>,
+    },
 }
 
 impl<T: Vectors> Tiles<T> {
+    /// As stored ones, which are stored only once a few products have computed their values.
+    pub(crate) fn late(recipe: Recipe, features: ArrayView2<'_, f64>, isa: Isa) -> Self {
+        let tiles = Self::new(recipe, features, OperatorKind::Tiled, isa);
+        let held = Held::Late { products: AtomicUsize::new(0), values: OnceLock::new() };
+        Self { held, ..tiles }
+    }
+
     /// Packs the features, and computes every tile where `kind` keeps them.
     pub(crate) fn new(
         recipe: Recipe,
@@ -68,12 +85,7 @@ impl<T: Vectors> Tiles<T> {
             Self { samples, schedule, isa, held: Held::Nothing, kept: Mutex::default() };
         tiles.held = match kind {
             OperatorKind::Tiled => Held::Nothing,
-            OperatorKind::Stored => Held::Whole(tiles.all(|(rows, columns), tile| {
-                let mut spare = tiles.samples.spare();
-                for r in (0..tiles.samples.block_len(rows)).step_by(STRIP) {
-                    tiles.compute(rows, r, columns, &mut tile[r * BLOCK..], &mut spare);
-                }
-            })),
+            OperatorKind::Stored => Held::Whole(tiles.whole()),
             OperatorKind::Compact => Held::Compact(tiles.all(|(rows, columns), tile| {
                 tiles.computed(rows, columns, |r, values| {
                     let out = &mut tile[r * BLOCK..(r + STRIP) * BLOCK];
@@ -84,6 +96,30 @@ impl<T: Vectors> Tiles<T> {
             })),
         };
         tiles
+    }
+
+    /// All values.
+    fn whole(&self) -> Aligned<T> {
+        self.all(|(rows, columns), tile| {
+            let mut spare = self.samples.spare();
+            for r in (0..self.samples.block_len(rows)).step_by(STRIP) {
+                self.compute(rows, r, columns, &mut tile[r * BLOCK..], &mut spare);
+            }
+        })
+    }
+
+    /// Values that are stored as they are, by now.
+    fn stored(&self) -> Option<&Aligned<T>> {
+        match &self.held {
+            Held::Whole(values) => Some(values),
+            Held::Late { values, .. } => values.get(),
+            _ => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn holds_values(&self) -> bool {
+        self.stored().is_some()
     }
 
     /// Every tile, as `write` makes it of its blocks.
@@ -135,6 +171,11 @@ impl<T: Vectors> Tiles<T> {
 
     /// out = v·K. Each kernel value is computed or loaded once.
     pub(crate) fn apply(&self, v: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) {
+        if let Held::Late { products, values } = &self.held
+            && products.fetch_add(1, Ordering::Relaxed) >= LATE
+        {
+            values.get_or_init(|| self.whole());
+        }
         let n_vectors = v.nrows();
         let n_blocks = self.samples.n_blocks();
         // Block-wise copies, filled up with zeros, so that a block's part of all vectors is one
@@ -215,10 +256,10 @@ impl<T: Vectors> Tiles<T> {
         let (i, j) = self.schedule.blocks(tile);
         let starts = (0..self.samples.block_len(i)).step_by(STRIP);
         let at = |r: usize| tile * TILE + r * BLOCK..tile * TILE + (r + STRIP) * BLOCK;
-        match &self.held {
-            Held::Nothing => self.computed(i, j, |r, strip| sums.add(r, strip)),
-            Held::Whole(values) => starts.for_each(|r| sums.add(r, &values[at(r)])),
-            Held::Compact(values) => starts.for_each(|r| sums.add(r, &values[at(r)])),
+        match (&self.held, self.stored()) {
+            (_, Some(values)) => starts.for_each(|r| sums.add(r, &values[at(r)])),
+            (Held::Compact(values), _) => starts.for_each(|r| sums.add(r, &values[at(r)])),
+            _ => self.computed(i, j, |r, strip| sums.add(r, strip)),
         }
     }
 
@@ -339,10 +380,7 @@ impl<T: Vectors> Tiles<T> {
         let block = columns.start / BLOCK;
         // Tiles on and above the diagonal are kept; the others are cheaper to compute than to
         // transpose.
-        let stored = match &self.held {
-            Held::Whole(values) if last <= block => Some(values),
-            _ => None,
-        };
+        let stored = self.stored().filter(|_| last <= block);
         let mut strip = Aligned::zeros(if stored.is_some() { 0 } else { STRIP * BLOCK });
         if stored.is_none() {
             let mut rows = self.samples.row_pack();

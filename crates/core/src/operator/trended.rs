@@ -245,6 +245,24 @@ impl KernelOperator for Trended {
         Ok(())
     }
 
+    fn apply_at(
+        &self,
+        columns: Range<usize>,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        self.operator().apply_at(columns.clone(), v, out.view_mut())?;
+        let d = self.trend.features.ncols();
+        let moments = self.trend.moments(None, v);
+        for (c, mut row) in out.rows_mut().into_iter().enumerate() {
+            let slope = &moments.slopes[c * d..(c + 1) * d];
+            row.iter_mut().zip(columns.clone()).for_each(|(out, i)| {
+                *out += inner(slope, self.trend.row(i)) + moments.levels[c];
+            });
+        }
+        Ok(())
+    }
+
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         let part = self.operator().restrict(samples)?;
         Ok(Box::new(Self::beside(part, self.trend.restrict(samples))))

@@ -162,6 +162,22 @@ impl KernelOperator for Weighted<'_> {
         Ok(())
     }
 
+    fn apply_at(
+        &self,
+        columns: Range<usize>,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        let Some(Weights { roots, .. }) = &self.weights else {
+            return self.operator().apply_at(columns, v, out);
+        };
+        let mut scaled = v.to_owned();
+        scale(scaled.view_mut(), roots);
+        self.operator().apply_at(columns.clone(), scaled.view(), out.view_mut())?;
+        scale(out, &roots[columns]);
+        Ok(())
+    }
+
     fn restrict(&self, samples: &[usize]) -> Result<Box<dyn KernelOperator>, Error> {
         let part = self.operator().restrict(samples)?;
         let Some(Weights { roots, .. }) = &self.weights else { return Ok(part) };
@@ -190,6 +206,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::operator::{HostOperator, OperatorKind, Precision};
+    use ndarray::s;
 
     fn wave(rows: usize, columns: usize, phase: f64) -> Array2<f64> {
         Array2::from_shape_fn((rows, columns), |(i, j)| ((i * 7 + j * 3) as f64 + phase).sin())
@@ -223,6 +240,10 @@ mod tests {
             assert!(operator.exact().is_exact() && operator.exact().exact().is_exact());
             operator.apply(v.view(), out.view_mut()).unwrap();
             assert!(worst(&out, &v.dot(&gram)) < 100.0 * tol);
+            let (first, few) = (v.slice(s![.., ..90]), gram.slice(s![..90, 95..130]));
+            let mut at = Array2::zeros((2, 35));
+            operator.apply_at(95..130, first, at.view_mut()).unwrap();
+            assert!(worst(&at, &first.dot(&few)) < 100.0 * tol);
             let samples = [7, 100, 3];
             let mut rows = vec![0.0; 3 * 30];
             operator.rows_into(&samples, 20..50, &mut rows).unwrap();

@@ -10,17 +10,18 @@
 
 use super::kept::{KeptFactor, KeptGram, triangle_of};
 use super::low_rank::RankLimits;
-use super::{FactorPanel, LOW_RANK_GROWTH, Preconditioner, values_too_large};
+use super::{FactorPanel, LOW_RANK_GROWTH, Preconditioner, change, values_too_large};
 use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::linalg::dense::{
     add_gram_columns, cholesky, cholesky_solve, forward_substitute_rows, triangular_solve,
 };
 use crate::linalg::shifted::cholesky_shifted;
-use crate::linalg::sums::dot;
+use crate::linalg::sums::{dot, sum_over};
 use crate::operator::KernelOperator;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Samples whose columns of B are solved for together, and such groups that are there at once.
 const PANEL: usize = 128;
@@ -48,6 +49,9 @@ pub(crate) struct Grown {
     triangle: Vec<f64>,
     ridge: f64,
     dimensions: Vec<Dimension>,
+    /// The columns of B at the new samples, panel by panel, until they are in the Gram matrices;
+    /// none where these are too many.
+    fresh: Vec<(Vec<usize>, Vec<f64>)>,
 }
 
 struct Dimension {
@@ -80,21 +84,29 @@ impl Grown {
         let mut block = vec![0.0; rank * rank];
         operator.block_into(&kept.pivots, &mut block)?;
         let Some(triangle) = triangle_of(block, rank) else { return Ok(None) };
-        let KeptFactor { pivots, trace_left, owners, grams } = kept;
+        let KeptFactor { pivots, trace_left, owners, grams, .. } = kept;
         let rows = FactorPanel::of_kernel(operator, &pivots)?;
-        let mut grown = Self { rows, pivots, trace_left, triangle, ridge, dimensions: Vec::new() };
+        let (dimensions, fresh) = (Vec::new(), Vec::new());
+        let mut grown = Self { rows, pivots, trace_left, triangle, ridge, dimensions, fresh };
 
         let new: Vec<usize> = (n_known..n_samples).collect();
         let diagonal = operator.diagonal()?;
         let mut added = 0.0;
-        for panel in new.chunks(PANEL) {
-            let b = grown.columns(panel);
-            added += (panel.iter().enumerate())
-                .map(|(at, &i)| {
-                    let known: f64 = b.chunks(panel.len()).map(|row| row[at] * row[at]).sum();
-                    (diagonal[i] - known).max(0.0)
-                })
-                .sum::<f64>();
+        for samples in new.chunks(PANEL * PANELS) {
+            let panels: Vec<(Vec<usize>, Vec<f64>)> = (samples.par_chunks(PANEL))
+                .map(|panel| (panel.to_vec(), grown.columns(panel)))
+                .collect();
+            for (panel, b) in &panels {
+                let mut known = vec![0.0; panel.len()];
+                for row in b.chunks(panel.len()) {
+                    known.iter_mut().zip(row).for_each(|(known, b)| *known += b * b);
+                }
+                let left = panel.iter().zip(&known).map(|(&i, known)| diagonal[i] - known);
+                added += left.map(|left| left.max(0.0)).sum::<f64>();
+            }
+            if new.len() <= PANEL * PANELS {
+                grown.fresh = panels;
+            }
         }
         let left = trace_left + added;
         let usual = trace_left / n_known as f64;
@@ -157,6 +169,53 @@ impl Grown {
         vectors
     }
 
+    /// Bᵀw with (λI + B_FB_Fᵀ)w = t for each row of `t`, by conjugate gradients. `enough` says
+    /// whether a row's Bᵀw will do with a residual whose squared norm is this. What a step leaves
+    /// takes a pass of its own to know; it is guessed where the step before has shown what one
+    /// removes.
+    fn combined_solution(
+        &self,
+        dimensions: &[usize],
+        t: Array2<f64>,
+        enough: impl Fn(usize, ArrayView1<'_, f64>, f64) -> bool,
+    ) -> Array2<f64> {
+        let (ridge, n_samples) = (self.ridge, self.rows.n_samples());
+        let mut systems: Vec<System> = t.rows().into_iter().map(System::new).collect();
+        let mut known = Array2::zeros((t.nrows(), n_samples));
+        for _ in 0..INNER_STEPS {
+            systems.par_iter_mut().zip(dimensions).for_each(|(system, &j)| {
+                let owner = self.dimensions[j].same_as;
+                system.turn(&self.dimensions[owner].cholesky);
+            });
+            let directions = Array2::from_shape_fn(t.dim(), |(c, r)| systems[c].direction[r]);
+            let mut images = self.combined(directions);
+            let mut done = true;
+            for (c, system) in systems.iter_mut().enumerate() {
+                let free = &self.dimensions[dimensions[c]].free;
+                let mut image = images.row_mut(c);
+                let inside = image.iter().zip(free).filter(|(_, free)| **free);
+                let step = system.length(ridge, inside.map(|(value, _)| value * value).sum());
+                known.row_mut(c).scaled_add(step, &image);
+                let masked = image.iter_mut().zip(free).filter(|(_, free)| !**free);
+                masked.for_each(|(value, _)| *value = 0.0);
+                done &= enough(c, known.row(c), system.guess);
+            }
+            if done {
+                break;
+            }
+            let own = self.coordinates(images.view());
+            let mut done = true;
+            for (c, (system, own)) in systems.iter_mut().zip(own.rows()).enumerate() {
+                system.advance(ridge, own);
+                done &= enough(c, known.row(c), system.left);
+            }
+            if done {
+                break;
+            }
+        }
+        known
+    }
+
     /// Gives a dimension whose free samples are no longer those of another a matrix of its own.
     fn part(&mut self, free: ArrayView2<'_, bool>) {
         for j in 0..self.dimensions.len() {
@@ -185,19 +244,28 @@ impl Grown {
         let switches = |d: &Dimension, j: usize, i: usize| d.free[i] != free[[j, i]];
         let owners: Vec<usize> =
             (0..self.dimensions.len()).filter(|&j| self.dimensions[j].same_as == j).collect();
-        let switched: Vec<usize> = (0..self.rows.n_samples())
+        let rank = self.rows.rank();
+        let fresh = std::mem::take(&mut self.fresh);
+        let first_fresh = fresh.first().map_or(usize::MAX, |(panel, _)| panel[0]);
+        let switched: Vec<usize> = (0..self.rows.n_samples().min(first_fresh))
             .filter(|&i| owners.iter().any(|&j| switches(&self.dimensions[j], j, i)))
             .collect();
-        let rank = self.rows.rank();
-        for samples in switched.chunks(PANEL * PANELS) {
-            let panels: Vec<(&[usize], Vec<f64>)> =
-                (samples.par_chunks(PANEL)).map(|panel| (panel, self.columns(panel))).collect();
+        let groups = switched.chunks(PANEL * PANELS).map(|samples| {
+            let panels = samples.par_chunks(PANEL);
+            panels.map(|panel| (panel.to_vec(), self.columns(panel))).collect()
+        });
+        let groups: Vec<Vec<(Vec<usize>, Vec<f64>)>> = if fresh.is_empty() {
+            groups.collect()
+        } else {
+            std::iter::once(fresh).chain(groups).collect()
+        };
+        for panels in &groups {
             for &j in &owners {
                 for sign in [1.0, -1.0] {
                     let wanted = sign > 0.0;
                     let d = &self.dimensions[j];
                     let picked = |i: &usize| switches(d, j, *i) && free[[j, *i]] == wanted;
-                    let parts: Vec<(Vec<f64>, usize)> = (panels.iter())
+                    let parts: Vec<(Cow<'_, [f64]>, usize)> = (panels.iter())
                         .map(|(panel, columns)| picked_columns(panel, columns, &picked))
                         .filter(|(_, n)| *n > 0)
                         .collect();
@@ -223,17 +291,19 @@ impl Grown {
 }
 
 /// The columns of a panel's samples that are picked, and how many they are.
-fn picked_columns(
+fn picked_columns<'a>(
     panel: &[usize],
-    columns: &[f64],
+    columns: &'a [f64],
     picked: &dyn Fn(&usize) -> bool,
-) -> (Vec<f64>, usize) {
+) -> (Cow<'a, [f64]>, usize) {
     let at: Vec<usize> = (0..panel.len()).filter(|&at| picked(&panel[at])).collect();
     let rows = columns.chunks(panel.len());
     let values = if at.len() == panel.len() {
-        columns.to_vec()
+        Cow::Borrowed(columns)
     } else {
-        rows.flat_map(|row| at.iter().map(|&at| row[at])).collect()
+        let mut values = Vec::with_capacity(at.len() * columns.len() / panel.len().max(1));
+        rows.for_each(|row| values.extend(at.iter().map(|&at| row[at])));
+        Cow::Owned(values)
     };
     (values, at.len())
 }
@@ -279,44 +349,12 @@ impl Preconditioner for Grown {
         mut out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         let ridge = self.ridge;
-        let t = self.coordinates(v);
-        let start = |t: ndarray::ArrayView1<'_, f64>| System {
-            direction: vec![0.0; t.len()],
-            image: Vec::new(),
-            residual: t.to_vec(),
-            energy: 0.0,
+        // ‖ρ‖² against λ² vᵀ(λI + B_FᵀB_F)⁻¹v.
+        let enough = |c: usize, known: ArrayView1<'_, f64>, left: f64| {
+            let product = v.row(c).dot(&(&v.row(c) - &known));
+            left <= INNER_TOL * INNER_TOL * ridge * product.max(0.0)
         };
-        let mut systems: Vec<System> = t.rows().into_iter().map(start).collect();
-        // B_Fᵀw.
-        let mut known = Array2::zeros(v.dim());
-        for _ in 0..INNER_STEPS {
-            systems.par_iter_mut().zip(dimensions).for_each(|(system, &j)| {
-                let owner = self.dimensions[j].same_as;
-                system.turn(&self.dimensions[owner].cholesky);
-            });
-            let directions = Array2::from_shape_fn(t.dim(), |(c, r)| systems[c].direction[r]);
-            let mut images = self.combined(directions);
-            for (mut image, &j) in images.rows_mut().into_iter().zip(dimensions) {
-                let free = image.iter_mut().zip(&self.dimensions[j].free);
-                free.filter(|(_, free)| !**free).for_each(|(value, _)| *value = 0.0);
-            }
-            let own = self.coordinates(images.view());
-            for (system, image) in systems.iter_mut().zip(own.rows()) {
-                system.image = image.to_vec();
-            }
-            let mut done = true;
-            for (c, system) in systems.iter_mut().enumerate() {
-                let step = system.advance(ridge);
-                known.row_mut(c).scaled_add(step, &images.row(c));
-                // ‖ρ‖² against λ² vᵀ(λI + B_FᵀB_F)⁻¹v.
-                let product = v.row(c).dot(&(&v.row(c) - &known.row(c)));
-                let left = dot(&system.residual, &system.residual);
-                done &= left <= INNER_TOL * INNER_TOL * ridge * product.max(0.0);
-            }
-            if done {
-                break;
-            }
-        }
+        let known = self.combined_solution(dimensions, self.coordinates(v), enough);
         for (c, mut row) in out.rows_mut().into_iter().enumerate() {
             let free = &self.dimensions[dimensions[c]].free;
             for (i, value) in row.iter_mut().enumerate() {
@@ -329,6 +367,31 @@ impl Preconditioner for Grown {
 
     fn model_product(&self, v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
         Some(self.combined(self.coordinates(v)))
+    }
+
+    fn model_energies(&self, v: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+        let own = self.coordinates(v);
+        Some(own.rows().into_iter().map(|row| row.dot(&row)).collect())
+    }
+
+    /// K̃d is Bᵀw with (λI + B_FB_Fᵀ)w = Br. A residual ρ of w is an error of d less than ‖ρ‖/λ in
+    /// the norm of λI + B_FᵀB_F.
+    fn model_step(&self, residual: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        let ridge = self.ridge;
+        let dimensions: Vec<usize> = (0..residual.nrows()).collect();
+        let free = |j: usize, i: usize| self.dimensions[j].free[i];
+        let enough = |j: usize, known: ArrayView1<'_, f64>, left: f64| {
+            // λ² dᵀ(λI + K̃)d.
+            let own = residual.row(j);
+            let energy = sum_over(own.len(), |i| {
+                let d = own[i] - if free(j, i) { known[i] } else { 0.0 };
+                d * (d + known[i])
+            });
+            left <= INNER_TOL * INNER_TOL * ridge * energy.max(0.0)
+        };
+        let t = self.coordinates(residual.view());
+        let image = self.combined_solution(&dimensions, t, enough);
+        Some((change(residual, &image, ridge, free), image))
     }
 
     fn keep(&self) -> Option<KeptFactor> {
@@ -344,13 +407,23 @@ impl Preconditioner for Grown {
 struct System {
     residual: Vec<f64>,
     direction: Vec<f64>,
-    /// B_FB_Fᵀ times it.
-    image: Vec<f64>,
     /// ρᵀ(λI + G)⁻¹ρ.
     energy: f64,
+    /// How far along the direction.
+    step: f64,
+    /// ‖ρ‖², and what it is thought to be after the next step: infinite before the first.
+    left: f64,
+    guess: f64,
 }
 
 impl System {
+    fn new(t: ArrayView1<'_, f64>) -> Self {
+        let residual = t.to_vec();
+        let left = dot(&residual, &residual);
+        let direction = vec![0.0; t.len()];
+        Self { residual, direction, energy: 0.0, step: 0.0, left, guess: f64::INFINITY }
+    }
+
     /// The next direction, by the factor of λI + G.
     fn turn(&mut self, cholesky: &[f64]) {
         let mut z = self.residual.clone();
@@ -361,14 +434,20 @@ impl System {
         self.direction.iter_mut().zip(&z).for_each(|(p, z)| *p = z + share * *p);
     }
 
-    /// How far along it.
-    fn advance(&mut self, ridge: f64) -> f64 {
-        let (direction, image) = (&self.direction, &mut self.image);
-        image.iter_mut().zip(direction).for_each(|(q, p)| *q += ridge * p);
-        let curvature = dot(direction, image);
-        let step = if curvature > 0.0 { self.energy / curvature } else { 0.0 };
-        self.residual.iter_mut().zip(&*image).for_each(|(r, q)| *r -= step * q);
-        step
+    /// How far along it, for ‖B_Fᵀp‖².
+    fn length(&mut self, ridge: f64, squared: f64) -> f64 {
+        let curvature = ridge * dot(&self.direction, &self.direction) + squared;
+        self.step = if curvature > 0.0 { self.energy / curvature } else { 0.0 };
+        self.step
+    }
+
+    /// Goes there, for B_FB_Fᵀp.
+    fn advance(&mut self, ridge: f64, image: ArrayView1<'_, f64>) {
+        let own = self.residual.iter_mut().zip(image).zip(&self.direction);
+        own.for_each(|((r, q), p)| *r -= self.step * (q + ridge * p));
+        let left = dot(&self.residual, &self.residual);
+        self.guess = if self.left > 0.0 { left * (left / self.left).sqrt() } else { 0.0 };
+        self.left = left;
     }
 }
 
@@ -435,12 +514,31 @@ mod tests {
                 // In the norm of the matrix.
                 for j in 0..3 {
                     let off = &out.row(j) - &w.row(j);
-                    let energy = |a: ndarray::ArrayView1<'_, f64>| -> f64 {
+                    let energy = |a: ArrayView1<'_, f64>| -> f64 {
                         let t = (0..rank).map(|r| (0..n).map(|i| b[r * n + i] * a[i]).sum::<f64>());
                         ridge * a.dot(&a) + t.map(|t| t * t).sum::<f64>()
                     };
                     let share = (energy(off.view()) / energy(w.row(j))).sqrt();
                     assert!(share < INNER_TOL, "{precision:?}, {j}: {share:e}");
+                }
+                // λd + K̃d is the residual where samples are free, λd elsewhere.
+                let residual = Array2::from_shape_fn((3, n), |(j, i)| ((i * 3 + j) as f64).cos());
+                let (d, image) = grown.model_step(&residual).unwrap();
+                let energies = grown.model_energies(d.view()).unwrap();
+                for j in 0..3 {
+                    let t: Vec<f64> =
+                        (0..rank).map(|r| (0..n).map(|i| b[r * n + i] * d[[j, i]]).sum()).collect();
+                    let energy = t.iter().map(|t| t * t).sum::<f64>();
+                    assert!((energies[j] - energy).abs() < 1e-2 * energy);
+                    let mut off = 0.0;
+                    for i in 0..n {
+                        let low: f64 = (0..rank).map(|r| b[r * n + i] * t[r]).sum();
+                        let known = if free[[j, i]] { low } else { 0.0 };
+                        off += (ridge * d[[j, i]] + known - residual[[j, i]]).powi(2);
+                        off += (image[[j, i]] - low).powi(2);
+                    }
+                    let size = residual.row(j).dot(&residual.row(j));
+                    assert!(off.sqrt() < 1e-2 * size.sqrt(), "{j}: {off:e} of {size:e}");
                 }
             }
             let left = grown.keep().unwrap();

@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::linalg::dense::{add_product_rows, cholesky, forward_substitute_rows};
 use crate::operator::KernelOperator;
+use ndarray::Array2;
 use rayon::prelude::*;
 
 /// Single precision will do where it rounds a Gram matrix by less than this share of λ: for a guess
@@ -26,6 +27,9 @@ pub struct KeptFactor {
     pub owners: Vec<usize>,
     /// One for each set of free samples.
     pub grams: Vec<KeptGram>,
+    /// Kα of the coefficients that the fit ended with, decision_dim × n_samples: a start from these
+    /// need not multiply them. A wrong one costs products, not the answer.
+    pub desired: Option<Array2<f64>>,
 }
 
 /// B_FB_Fᵀ.
@@ -134,7 +138,8 @@ impl KeptFactor {
         }
         let grams: Vec<KeptGram> = grams.into_iter().map(|(_, gram)| gram).collect();
         let pivots = pivots.to_vec();
-        (!pivots.is_empty()).then_some(Self { pivots, trace_left, owners, grams })
+        let desired = None;
+        (!pivots.is_empty()).then_some(Self { pivots, trace_left, owners, grams, desired })
     }
 
     /// Rows of B.
@@ -189,6 +194,14 @@ impl KeptFactor {
                 return wrong("has entries that are no numbers");
             }
         }
+        if let Some(desired) = &self.desired {
+            if desired.dim() != (decision_dim, n_samples) {
+                return wrong("has desired decisions of other samples");
+            }
+            if !desired.iter().all(|v| v.is_finite()) {
+                return wrong("has desired decisions that are no numbers");
+            }
+        }
         if !(self.trace_left >= 0.0 && self.trace_left.is_finite()) {
             return wrong("leaves a trace that is no number");
         }
@@ -208,8 +221,11 @@ impl KeptFactor {
         if gone.len() > n_left {
             return Ok(None);
         }
-        if !gone.is_empty() && !self.forget(place, &gone, kernel_of)? {
-            return Ok(None);
+        if !gone.is_empty() {
+            self.desired = None;
+            if !self.forget(place, &gone, kernel_of)? {
+                return Ok(None);
+            }
         }
         for gram in &mut self.grams {
             let mut free = vec![false; n_left];
@@ -342,7 +358,7 @@ mod tests {
     use crate::operator::{HostOperator, OperatorKind, Precision};
     use crate::precond::{LowRank, Preconditioner, RankLimits, Woodbury};
     use crate::random::stream;
-    use ndarray::{Array2, Axis};
+    use ndarray::Axis;
 
     fn features(n: usize) -> Array2<f64> {
         Array2::from_shape_fn((n, 2), |(i, j)| ((i * i * (j + 2)) as f64 * 0.37).sin())
@@ -390,6 +406,7 @@ mod tests {
         let free = Array2::from_shape_fn((3, n), |(j, i)| i % 4 > j / 2);
         woodbury.update(&Faces::Box(free)).unwrap();
         let kept = woodbury.keep().unwrap();
+        let kept = KeptFactor { desired: Some(Array2::zeros((3, n))), ..kept };
         kept.validate(n, 3).unwrap();
         assert_eq!((kept.owners.as_slice(), kept.grams.len()), (&[0, 0, 1][..], 2));
         let gone = |i: usize| i % 7 == 2 || i == kept.pivots[0] || i == kept.pivots[13];
@@ -403,6 +420,9 @@ mod tests {
             .unwrap()
             .unwrap();
         fewer.validate(stay.len(), 3).unwrap();
+        // What the samples that are gone added to it is not known.
+        assert!(kept.desired.is_some() && fewer.desired.is_none());
+        assert!(kept.validate(n, 2).is_err());
         let still: Vec<usize> = kept.pivots.iter().filter_map(|&pivot| place[pivot]).collect();
         assert!(still.len() < 24 && fewer.pivots == still);
         let left = operator(&rest);
@@ -427,7 +447,8 @@ mod tests {
             free: vec![true; 6],
             triangle: Triangle::Double(vec![f64::MAX; Triangle::len_of(3)]),
         }];
-        let kept = KeptFactor { pivots: vec![0, 2, 4], trace_left: 1.0, owners: vec![0], grams };
+        let (pivots, owners) = (vec![0, 2, 4], vec![0]);
+        let kept = KeptFactor { pivots, trace_left: 1.0, owners, grams, desired: None };
         kept.validate(6, 1).unwrap();
         // A pivot goes.
         let place = [None, Some(0), Some(1), Some(2), Some(3), Some(4)];
@@ -440,7 +461,8 @@ mod tests {
     #[test]
     fn where_more_samples_go_than_stay_no_kernel_value_is_computed() {
         let grams = vec![KeptGram { free: vec![true; 6], triangle: Triangle::Double(vec![1.0]) }];
-        let kept = KeptFactor { pivots: vec![5], trace_left: 1.0, owners: vec![0], grams };
+        let (pivots, owners) = (vec![5], vec![0]);
+        let kept = KeptFactor { pivots, trace_left: 1.0, owners, grams, desired: None };
         let place = [None, None, None, None, Some(0), Some(1)];
         let without = kept.without(&place, |_| panic!("nothing is worth computing"));
         assert_eq!(without.unwrap(), None);

@@ -26,6 +26,7 @@ pub(crate) use woodbury::Woodbury;
 
 use crate::decision_set::Faces;
 use crate::error::Error;
+use crate::linalg::entries::filled;
 use crate::linalg::shifted::Growth;
 use crate::operator::Descent;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -36,6 +37,19 @@ const LOW_RANK_GROWTH: Growth = Growth { times: 10.0, least: 0.0, most: f64::INF
 /// No shift of a matrix of kernel values is large enough.
 fn values_too_large() -> Error {
     Error::Numerical { what: "kernel values are too large".to_owned() }
+}
+
+/// d of [`Preconditioner::model_step`] from its image.
+fn change(
+    residual: &Array2<f64>,
+    image: &Array2<f64>,
+    ridge: f64,
+    free: impl Fn(usize, usize) -> bool + Sync,
+) -> Array2<f64> {
+    filled(residual.dim(), |j, i| {
+        let known = if free(j, i) { image[[j, i]] } else { 0.0 };
+        (residual[[j, i]] - known) / ridge
+    })
 }
 
 /// No preconditioner at all.
@@ -92,6 +106,14 @@ impl<P: Preconditioner + ?Sized> Preconditioner for &mut P {
         (**self).model_product(v)
     }
 
+    fn model_energies(&self, v: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+        (**self).model_energies(v)
+    }
+
+    fn model_step(&self, residual: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        (**self).model_step(residual)
+    }
+
     fn keep(&self) -> Option<KeptFactor> {
         (**self).keep()
     }
@@ -139,6 +161,19 @@ pub(crate) trait Preconditioner {
     /// v·K̃ over all samples for the K̃ ≈ K whose RᵀK̃R + λI it inverts, where that takes no
     /// product with K.
     fn model_product(&self, _v: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        None
+    }
+
+    /// vᵀK̃v of each row, where that is known.
+    fn model_energies(&self, v: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+        let image = self.model_product(v)?;
+        Some(v.rows().into_iter().zip(image.rows()).map(|(v, image)| v.dot(&image)).collect())
+    }
+
+    /// d and K̃d with λd + K̃d = r at the free directions and λd = r at the others, dimension by
+    /// dimension of boxes; none where [`apply`](Self::apply) and
+    /// [`model_product`](Self::model_product) are the way to it.
+    fn model_step(&self, _residual: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
         None
     }
 

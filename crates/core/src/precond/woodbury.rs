@@ -4,7 +4,7 @@
 
 use super::kept::{KeptFactor, KeptGram};
 use super::panel::{FactorPanel, GATHERED, from_blocks, in_blocks};
-use super::{GramSystems, Preconditioner};
+use super::{GramSystems, Preconditioner, change};
 use crate::decision_set::Faces;
 use crate::error::Error;
 use crate::kernel::layout::BLOCK;
@@ -91,6 +91,21 @@ impl Preconditioner for Woodbury {
         Some(from_blocks(&blocked, v.dim()))
     }
 
+    fn model_energies(&self, v: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+        let own = self.factor.project(v);
+        Some(own.rows().into_iter().map(|row| row.dot(&row)).collect())
+    }
+
+    /// K̃d is Bᵀw with (λI + B_FB_Fᵀ)w = Br.
+    fn model_step(&self, residual: &Array2<f64>) -> Option<(Array2<f64>, Array2<f64>)> {
+        let mut w = self.factor.project(residual.view());
+        let dimensions: Vec<usize> = (0..residual.nrows()).collect();
+        self.systems.solve(&dimensions, &mut w);
+        let image = self.factor.expand(w.view());
+        let free = |j: usize, i: usize| self.systems.free(j)[i];
+        Some((change(residual, &image, self.systems.ridge(), free), image))
+    }
+
     fn keep(&self) -> Option<KeptFactor> {
         let origin = (&self.pivots[..], self.trace_left);
         if self.pivots.len() != self.factor.rank() {
@@ -154,6 +169,25 @@ mod tests {
             preconditioner.apply(&[0, 1, 2], v.view(), out.view_mut()).unwrap();
             let worst = (&out - &w).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             assert!(worst < 1e-8, "{worst:e}");
+            // λd + K̃d is the residual where samples are free, λd elsewhere.
+            let residual = Array2::from_shape_fn((3, n), |(j, i)| ((i * 3 + j) as f64).cos());
+            let (d, image) = preconditioner.model_step(&residual).unwrap();
+            let energies = preconditioner.model_energies(d.view()).unwrap();
+            for j in 0..3 {
+                let t: Vec<f64> =
+                    (0..rank).map(|r| (0..n).map(|i| b[r * n + i] * d[[j, i]]).sum()).collect();
+                let energy = t.iter().map(|t| t * t).sum::<f64>();
+                assert!((energies[j] - energy).abs() < 1e-8 * energy);
+                let mut off = 0.0;
+                for i in 0..n {
+                    let low: f64 = (0..rank).map(|r| b[r * n + i] * t[r]).sum();
+                    let known = if free[[j, i]] { low } else { 0.0 };
+                    off += (ridge * d[[j, i]] + known - residual[[j, i]]).powi(2);
+                    off += (image[[j, i]] - low).powi(2);
+                }
+                let size = residual.row(j).dot(&residual.row(j));
+                assert!(off.sqrt() < 1e-8 * size.sqrt(), "{j}: {off:e} of {size:e}");
+            }
         }
     }
 }

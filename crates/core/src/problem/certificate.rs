@@ -12,7 +12,7 @@ use super::{Decided, Problem, slice};
 use crate::error::Error;
 use crate::linalg::sums::{UNIT, dot, sum_over};
 use crate::operator::KernelOperator;
-use ndarray::{Array2, Axis, concatenate, s};
+use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
 /// Relative gap from which on a bound on rounding means that values may be rounded visibly.
@@ -22,6 +22,8 @@ const VISIBLE: f64 = 1e-9;
 /// be off at worst, of which about an Nth is left. On general rows, where decisions off their set
 /// by rounding are pulled hard, from [`VISIBLE`] on.
 const CLEAR: f64 = 1e-6;
+/// Share of the samples up to which their own matrix is worth making.
+const FEW: usize = 4;
 
 /// Two values that enclose the optimum, and how far apart they are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,35 +133,46 @@ impl Problem {
             operator.exact().apply(difference.view(), image.view_mut())?;
             Some(image)
         };
-        self.paired(operator, (coefficients, desired), (&difference, image), certified)
+        let own = (certified.responses.clone(), certified.certificate.objective);
+        self.paired(operator, (coefficients, desired), (&difference, image), own)
     }
 
-    /// The better of [`certify`](Self::certify) and [`certify_pair`](Self::certify_pair), in one
-    /// exact product of everything that either takes: where kernel values are computed for every
-    /// product, hardly more than the first alone.
-    pub(crate) fn certify_both(
+    /// As [`certify_pair`](Self::certify_pair), without the certificate of the responses' own
+    /// coefficients before it. Cost: one exact product, and one with the matrix of the samples
+    /// whose coefficients are not those of their responses, of which there are few near the
+    /// optimum.
+    pub(crate) fn certify_alone(
         &self,
         operator: &dyn KernelOperator,
         coefficients: Array2<f64>,
         responses: Array2<f64>,
     ) -> Result<Certified, Error> {
-        let own = self.coefficients(responses.view());
         let difference = self.pair_difference(&coefficients, &responses);
-        let all = concatenate![Axis(0), own, coefficients, difference];
-        let mut images = Array2::zeros(all.dim());
-        operator.exact().apply(all.view(), images.view_mut())?;
-        let n = own.nrows();
-        let part = |at: usize| images.slice(s![at * n..(at + 1) * n, ..]).to_owned();
-        let with_offset = |image: Array2<f64>| match &self.offset {
-            Some(offset) => image + offset,
-            None => image,
-        };
-        let certified = self.certified(operator, responses, own, with_offset(part(0)))?;
-        let point = (coefficients, with_offset(part(1)));
-        let image = difference.iter().any(|d| *d != 0.0).then(|| part(2));
-        let pair = self.paired(operator, point, (&difference, image), &certified)?;
-        let better = pair.certificate.gap < certified.certificate.gap;
-        Ok(if better { pair } else { certified })
+        let apart: Vec<usize> = (0..self.n_samples())
+            .filter(|&i| difference.column(i).iter().any(|d| *d != 0.0))
+            .collect();
+        let desired = self.desired(operator, &coefficients)?;
+        let mut image = Array2::zeros(difference.dim());
+        if apart.len() > self.n_samples() / FEW {
+            operator.exact().apply(difference.view(), image.view_mut())?;
+        } else if !apart.is_empty() {
+            let part = difference.select(Axis(1), &apart);
+            let mut own = Array2::zeros(part.dim());
+            operator.exact().restrict(&apart)?.exact().apply(part.view(), own.view_mut())?;
+            for (own, &i) in own.columns().into_iter().zip(&apart) {
+                image.column_mut(i).assign(&own);
+            }
+        }
+        // (Q) belongs to the responses: with α − d their coefficients, ‖α − d‖²_K is ⟨α − d, Kα⟩ −
+        // ⟨d, Kα⟩ + ⟨d, Kd⟩.
+        let square = dot(slice(&responses), slice(&self.theta_times(&responses)));
+        let mixed = self.energies(&(&coefficients - &difference), &desired, 2.0);
+        let less = self.energies(&difference, &desired, 0.0);
+        let own = self.squared_norms(&difference, &image);
+        let energy = mixed.iter().chain(&own).sum::<f64>() - less.iter().sum::<f64>();
+        let objective = square / self.total + energy;
+        let image = (!apart.is_empty()).then_some(image);
+        self.paired(operator, (coefficients, desired), (&difference, image), (responses, objective))
     }
 
     /// α − (û−x)/λ. Where û − λα lies inside its set it is the response, with nothing rounded: for
@@ -185,15 +198,14 @@ impl Problem {
     }
 
     /// As [`certify_pair`](Self::certify_pair), of coefficients with their desired decisions, and
-    /// of their difference with its image, where it is not zero.
+    /// of their difference with its image, where it is not zero. (Q) belongs to the responses.
     fn paired(
         &self,
         operator: &dyn KernelOperator,
         (coefficients, desired): (Array2<f64>, Array2<f64>),
         (difference, image): (&Array2<f64>, Option<Array2<f64>>),
-        certified: &Certified,
+        (responses, objective): (Array2<f64>, f64),
     ) -> Result<Certified, Error> {
-        let responses = certified.responses.clone();
         let decided = self.decide(&desired, None)?;
         let y = &decided.decisions;
         let mut differences = self.differences(&responses, y);
@@ -224,8 +236,6 @@ impl Problem {
             &none,
         )?;
         let values = Values::below(primal, gap);
-        // (Q) belongs to the responses.
-        let objective = certified.certificate.objective;
         let certificate = self.assemble(objective, values, rounding)?;
         Ok(Certified { responses, coefficients, desired, certificate })
     }

@@ -163,6 +163,11 @@ impl Problem {
         self.means(|at| scale * (v[at] * image[at]))
     }
 
+    /// k times energies ⟨v, Kv⟩ of each dimension, group by group.
+    pub(crate) fn energies_in_groups(&self, energies: &[f64]) -> Vec<f64> {
+        self.groups.sum(energies.iter().map(|energy| self.regularization * energy))
+    }
+
     /// k⟨α, g⟩, group by group; in a block g has the others' share, which is in it `offsets` times.
     pub(super) fn energies(
         &self,

@@ -46,6 +46,20 @@ proptest! {
         prop_assert!(p.gap >= 0.0);
         prop_assert!(rounded(p).abs() <= 1e-11 * scale, "{p:?}");
         prop_assert!((p.objective - c.objective).abs() <= 1e-12 * scale);
+        // The same without the responses' own certificate before it, for coefficients that differ
+        // from theirs everywhere and at a few samples.
+        let few = |at: (usize, usize), own: f64| if at.1 % 9 == 4 { own + 0.2 } else { own };
+        let own = certified.coefficients.clone();
+        let few = Array2::from_shape_fn(own.dim(), |at| few(at, own[at]));
+        for other in [any.mapv(|a: f64| 0.3 * a), few] {
+            let pair = problem.certify_pair(&operator, other.clone(), &certified).unwrap();
+            let responses = certified.responses.clone();
+            let alone = problem.certify_alone(&operator, other, responses).unwrap();
+            let (pair, alone) = (pair.certificate, alone.certificate);
+            prop_assert!((alone.objective - c.objective).abs() <= 1e-10 * scale);
+            prop_assert!((alone.primal - pair.primal).abs() <= 1e-12 * scale);
+            prop_assert!((alone.gap - pair.gap).abs() <= 1e-10 * scale, "{alone:?} {pair:?}");
+        }
         let decided = problem.decide(&certified.desired, None).unwrap().decisions;
         let shares = problem.gap_shares(&certified.responses, &certified.desired, &decided);
         let mean = shares.iter().sum::<f64>() / n as f64;

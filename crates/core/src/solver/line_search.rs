@@ -157,8 +157,11 @@ pub(crate) struct Line<'a> {
     pub(crate) desired: &'a [f64],
     pub(crate) direction: &'a [f64],
     pub(crate) kernel_direction: &'a [f64],
-    /// What other samples add to the desired decisions of a block.
+    /// What the desired decisions have beside K times the coefficients, such as what other samples
+    /// add to those of a block.
     pub(crate) offset: Option<&'a [f64]>,
+    /// Coefficients whose share is in the offset, by another K.
+    pub(crate) begun: Option<&'a [f64]>,
     pub(crate) ridge: f64,
     /// As in [`Shape`].
     pub(crate) slack: f64,
@@ -180,7 +183,8 @@ impl Line<'_> {
             }
             at.residual += residual * residual;
             let own = g - self.offset.map_or(0.0, |c| c[i]);
-            at.loss += self.ridge * alpha * own + (u - g) * (u - g) - (g - y) * (g - y);
+            let both = alpha + self.begun.map_or(0.0, |begun| begun[i]);
+            at.loss += self.ridge * both * own + (u - g) * (u - g) - (g - y) * (g - y);
         }
         at
     }
@@ -339,7 +343,8 @@ mod tests {
             let line = Line {
                 decisions: &decisions, coefficients: &coefficients, desired: &desired,
                 direction: &direction, kernel_direction: &kernel_direction,
-                offset: None, ridge, slack: 0.0,
+                offset: None,
+                begun: None, ridge, slack: 0.0,
             };
             let clamp = |_: usize, g: f64| g.clamp(-0.5, 0.5);
             let Ok(StepLength::At(t)) = line.search(Preference::Nearer, clamp) else {

@@ -54,8 +54,10 @@ pub fn solve<'b, E: From<Error>>(
     let Beginning { state, factor, keep } = start.into();
     // Rows of another problem, with weights, would be others.
     let factor = factor.filter(|_| problem.roots().is_none());
-    let start = state.map(|state| state.start(&problem, &operator)).transpose()?;
-    let mut products = usize::from(start.is_some());
+    let known = factor.as_ref().and_then(|factor| factor.desired.as_ref());
+    let start = state.map(|state| state.start_knowing(&problem, &operator, known)).transpose()?;
+    // Where most of g is known it is a twentieth of a product or so.
+    let mut products = usize::from(start.is_some() && known.is_none());
     let nearby = start.is_some();
     let mut path =
         Path { operator: &operator, settings, seed, smallest, made: None, factor, start, nearby };
@@ -64,8 +66,9 @@ pub fn solve<'b, E: From<Error>>(
         let mut outcome = path.solve(&problem, observer)?;
         outcome.kernel_products += std::mem::take(&mut products);
         if keep && problem.roots().is_none() {
-            outcome.factor =
-                path.made.as_ref().and_then(|made| made.preconditioner.keep()).map(Arc::new);
+            let left = path.made.as_ref().and_then(|made| made.preconditioner.keep());
+            let desired = path.start.as_ref().map(|(_, desired)| desired.clone());
+            outcome.factor = left.map(|left| Arc::new(KeptFactor { desired, ..left }));
         }
         let interrupted = outcome.status == Status::Interrupted;
         each(&problem, outcome)?;

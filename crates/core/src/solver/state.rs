@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::operator::KernelOperator;
 use crate::problem::{Problem, at_least_identity};
-use ndarray::Array2;
+use ndarray::{Array2, s};
 
 /// A point in the units of the data. The optimum does not depend on where a solver starts; the time
 /// to it does.
@@ -34,6 +34,35 @@ impl State {
         let coefficients = self.weighted(problem)?;
         let mut desired = Array2::zeros(coefficients.dim());
         weighted.apply(coefficients.view(), desired.view_mut())?;
+        Ok((coefficients, desired))
+    }
+
+    /// The same where g is `known` of the first samples and these alone have coefficients, in a
+    /// problem without weights. Cost: the others' rows of K.
+    pub(crate) fn start_knowing(
+        &self,
+        problem: &Problem,
+        operator: &dyn KernelOperator,
+        known: Option<&Array2<f64>>,
+    ) -> Result<(Array2<f64>, Array2<f64>), Error> {
+        let (dim, n_samples) = problem.decisions().dim();
+        let Some(known) = known.filter(|known| {
+            let n_known = known.ncols();
+            let rest = self.coefficients.columns().into_iter().skip(n_known);
+            known.nrows() == dim && n_known <= n_samples && rest.flatten().all(|a| *a == 0.0)
+        }) else {
+            return self.start(problem, operator);
+        };
+        let coefficients = self.weighted(problem)?;
+        let n_known = known.ncols();
+        let mut desired = Array2::zeros(coefficients.dim());
+        desired.slice_mut(s![.., ..n_known]).assign(known);
+        if n_known < n_samples {
+            let mut new = Array2::zeros((dim, n_samples - n_known));
+            let own = coefficients.slice(s![.., ..n_known]);
+            operator.apply_at(n_known..n_samples, own, new.view_mut())?;
+            desired.slice_mut(s![.., n_known..]).assign(&new);
+        }
         Ok((coefficients, desired))
     }
 

@@ -1,6 +1,6 @@
 //! What a fit left of its preconditioner, beside the rows that a model keeps.
 
-use crate::model::{Problem, Tensor, integers, numbers, row_numbers};
+use crate::model::{Problem, Tensor, integers, matrix, numbers, row_numbers};
 use argwhy_core::precond::{KeptFactor, KeptGram, Triangle};
 use ndarray::Array2;
 use safetensors::tensor::{Dtype, SafeTensors};
@@ -11,6 +11,7 @@ const OWNERS: &str = "factor_owners";
 const FREE: &str = "factor_free";
 const GRAMS: &str = "factor_grams";
 const TRACE: &str = "factor_trace";
+const DESIRED: &str = "factor_desired";
 
 /// The arrays of a file.
 pub(super) fn tensors(factor: &KeptFactor) -> Vec<Tensor> {
@@ -40,13 +41,15 @@ pub(super) fn tensors(factor: &KeptFactor) -> Vec<Tensor> {
         }
     }
     let n_grams = factor.grams.len();
-    vec![
+    let mut tensors = vec![
         Tensor::list(PIVOTS, Dtype::U64, pivots),
         Tensor::list(OWNERS, Dtype::U32, owners),
         Tensor::of_bytes(FREE, Dtype::U8, vec![n_grams, n_bytes], free),
         Tensor::of_bytes(GRAMS, dtype, vec![n_grams, len], grams),
         Tensor::matrix(TRACE, &Array2::from_elem((1, 1), factor.trace_left)),
-    ]
+    ];
+    tensors.extend(factor.desired.as_ref().map(|desired| Tensor::matrix(DESIRED, desired)));
+    tensors
 }
 
 /// That of a file that has one, for its rows.
@@ -93,7 +96,8 @@ pub(super) fn read(
     let grams = masks.enumerate().map(|(at, free)| Ok(KeptGram { free, triangle: triangle(at)? }));
     let grams = grams.collect::<Result<Vec<KeptGram>, Problem>>()?;
     let trace_left = numbers(&trace)?.first().copied().unwrap_or(f64::NAN);
-    let factor = KeptFactor { pivots, trace_left, owners, grams };
+    let desired = file.tensor(DESIRED).ok().map(|tensor| matrix(&tensor)).transpose()?;
+    let factor = KeptFactor { pivots, trace_left, owners, grams, desired };
     factor.validate(n_samples, decision_dim).map_err(|e| wrong(e.to_string()))?;
     Ok(Some(Arc::new(factor)))
 }

@@ -10,7 +10,7 @@ use crate::kernel::rounding::{Accuracy, Rounded};
 use crate::kernel::samples::Samples;
 use crate::kernel::{self, Kernel};
 use crate::linalg::simd::Isa;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use std::ops::Range;
 
 /// Products with K on this machine's cores.
@@ -64,7 +64,19 @@ impl HostOperator {
         kind: OperatorKind,
         accuracy: f64,
     ) -> Result<Self, Error> {
-        Self::build(features, kernel, precision, kind, (accuracy, Isa::detect()))
+        Self::build(features, kernel, precision, kind, (accuracy, Isa::detect(), false))
+    }
+
+    /// As [`with_accuracy`](Self::with_accuracy), for few products: with [`OperatorKind::Stored`]
+    /// the first ones compute K themselves, and it is stored if more come.
+    pub fn late(
+        features: ArrayView2<'_, f64>,
+        kernel: Kernel,
+        precision: Precision,
+        kind: OperatorKind,
+        accuracy: f64,
+    ) -> Result<Self, Error> {
+        Self::build(features, kernel, precision, kind, (accuracy, Isa::detect(), true))
     }
 
     /// As [`new`](Self::new) with an instruction set of one's choice, for comparing them.
@@ -75,7 +87,7 @@ impl HostOperator {
         kind: OperatorKind,
         isa: Isa,
     ) -> Result<Self, Error> {
-        Self::build(features, kernel, precision, kind, (ORDINARY_ACCURACY, isa))
+        Self::build(features, kernel, precision, kind, (ORDINARY_ACCURACY, isa, false))
     }
 
     fn build(
@@ -83,7 +95,7 @@ impl HostOperator {
         kernel: Kernel,
         precision: Precision,
         kind: OperatorKind,
-        (accuracy, isa): (f64, Isa),
+        (accuracy, isa, late): (f64, Isa, bool),
     ) -> Result<Self, Error> {
         kernel.validate_for(features.ncols())?;
         if features.nrows() == 0 {
@@ -103,7 +115,10 @@ impl HostOperator {
         let envelope = rounded.envelope(Tiles::<f64>::longest_sum(features.nrows()));
         let Rounded { recipe: exact, single_will_do, .. } = rounded;
         let double = |kind| Self {
-            working: Working::Double(Tiles::new(exact.clone(), features, kind, isa)),
+            working: Working::Double(match kind {
+                OperatorKind::Stored if late => Tiles::late(exact.clone(), features, isa),
+                kind => Tiles::new(exact.clone(), features, kind, isa),
+            }),
             exact: None,
             kernel: kernel.clone(),
             diagonal: diagonal.clone(),
@@ -112,7 +127,10 @@ impl HostOperator {
         };
         Ok(match working_precision(precision, kind) {
             Precision::F32 if single_will_do => Self {
-                working: Working::Single(Tiles::new(recipe, features, kind, isa)),
+                working: Working::Single(match kind {
+                    OperatorKind::Stored if late => Tiles::late(recipe, features, isa),
+                    kind => Tiles::new(recipe, features, kind, isa),
+                }),
                 exact: Some(Box::new(double(OperatorKind::Tiled))),
                 kernel: kernel.clone(),
                 diagonal: diagonal.clone(),
@@ -279,6 +297,20 @@ impl KernelOperator for HostOperator {
         out: ArrayViewMut2<'_, f64>,
     ) -> Result<(), Error> {
         with_tiles!(self, tiles => tiles.add_columns(samples, v, out));
+        Ok(())
+    }
+
+    fn apply_at(
+        &self,
+        columns: Range<usize>,
+        v: ArrayView2<'_, f64>,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> Result<(), Error> {
+        let first = columns.start / BLOCK * BLOCK;
+        let mut wider = Array2::zeros((v.nrows(), columns.end - first));
+        let all: Vec<usize> = (0..v.ncols()).collect();
+        self.add_columns_from(first, &all, v, wider.view_mut());
+        out.assign(&wider.slice(s![.., columns.start - first..]));
         Ok(())
     }
 

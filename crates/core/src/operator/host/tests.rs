@@ -154,6 +154,36 @@ fn stored_and_tiled_and_any_number_of_threads_give_the_same_bits() {
 }
 
 #[test]
+fn late_values_have_the_same_bits_before_they_are_stored_and_after() {
+    let (features, v) = (wave(700, 9, 0.0), wave(3, 700, 0.5));
+    let kernel = Kernel::Rbf { gamma: 0.07 };
+    for precision in [Precision::F32, Precision::F64] {
+        let (kind, accuracy) = (OperatorKind::Stored, ORDINARY_ACCURACY);
+        let stored = HostOperator::new(features.view(), kernel.clone(), precision, kind).unwrap();
+        let late =
+            HostOperator::late(features.view(), kernel.clone(), precision, kind, accuracy).unwrap();
+        let product = |operator: &HostOperator| {
+            let mut out = Array2::zeros(v.dim());
+            operator.apply(v.view(), out.view_mut()).unwrap();
+            let mut rows = vec![0.0; 3 * 700];
+            operator.rows_into(&[5, 650, 300], 0..700, &mut rows).unwrap();
+            (out, rows)
+        };
+        let held = |operator: &HostOperator| with_tiles!(operator, tiles => tiles.holds_values());
+        let reference = product(&stored);
+        assert!(held(&stored) && !held(&late));
+        let mut n_products = 0;
+        while !held(&late) {
+            assert_eq!(product(&late), reference);
+            n_products += 1;
+            assert!(n_products < 20);
+        }
+        assert!(n_products > 1);
+        assert_eq!(product(&late), reference);
+    }
+}
+
+#[test]
 fn rows_have_the_same_bits_stored_and_tiled_whatever_stands_beside_them() {
     let mut features = wave(700, 12, 0.0);
     for i in [3, 250, 251, 600] {

@@ -49,6 +49,11 @@ fn a_trend_is_in_every_product_row_and_block() {
         let mut added = Array2::zeros((2, n));
         operator.add_columns(&samples, part.view(), added.view_mut()).unwrap();
         assert!(worst(&added, &part.dot(&gram.select(Axis(0), &samples))) < tol);
+        let first = v.slice(ndarray::s![.., ..650]);
+        let mut at = Array2::zeros((2, 40));
+        operator.apply_at(655..695, first, at.view_mut()).unwrap();
+        let few = gram.slice(ndarray::s![..650, 655..695]);
+        assert!(worst(&at, &first.dot(&few)) < tol);
         let restricted = operator.restrict(&samples).unwrap();
         let mut small = Array2::zeros((2, 3));
         restricted.exact().apply(part.view(), small.view_mut()).unwrap();

@@ -317,7 +317,7 @@ impl Newton<'_> {
         let responses = problem.responses(coefficients.view())?;
         let certified = if std::mem::take(&mut self.arrived) {
             self.products += 1;
-            problem.certify_both(operator, problem.without_rounding(coefficients), responses)?
+            problem.certify_alone(operator, problem.without_rounding(coefficients), responses)?
         } else {
             let mut certified = problem.certify(operator, responses)?;
             self.products += 1;

@@ -60,7 +60,8 @@ impl Newton<'_> {
             }
             let along = (&direction, &image);
             let preference = (Preference::Minimiser, 0.0);
-            let steps = self.search_boxes(boxes, point, along, problem.offset(), preference)?;
+            let steps =
+                self.search_boxes(boxes, point, along, (problem.offset(), None), preference)?;
             if steps.iter().any(|step| matches!(step, StepLength::Uphill)) {
                 return Ok(());
             }
@@ -84,12 +85,13 @@ impl Newton<'_> {
         let responses = problem.responses(point.coefficients.view())?;
         let decided = &point.decided;
         let mut gap = problem.gaps(&responses, &point.desired, &decided.decisions);
-        let offset = self.offset(point, &responses).unwrap_or_else(|| zeros(&responses));
-        let Some(image) = self.parts.preconditioner.model_product(offset.view()) else {
-            return Ok(None);
-        };
-        let norms = problem.squared_norms(&offset, &(image + &offset * problem.ridge()));
-        gap.iter_mut().zip(norms).for_each(|(gap, norm)| *gap += norm.max(0.0));
+        if let Some(offset) = self.offset(point, &responses) {
+            let energies = self.parts.preconditioner.model_energies(offset.view());
+            let Some(energies) = energies else { return Ok(None) };
+            let own = problem.squared_norms(&offset, &(&offset * problem.ridge()));
+            let norms = problem.energies_in_groups(&energies).into_iter().zip(own);
+            gap.iter_mut().zip(norms).for_each(|(gap, (norm, own))| *gap += norm + own);
+        }
         let primal = problem.primals(&point.coefficients, &point.desired, &decided.decisions);
         let values = Values::below(primal, gap);
         let objective = problem.mean_square() - values.total_dual();
@@ -101,18 +103,11 @@ impl Newton<'_> {
 
     /// The change that would solve the problem if K were K̃.
     fn by_model(&mut self, point: &Point, boxes: &Boxes) -> Result<Option<Array2<f64>>, Error> {
-        let (problem, ridge) = (self.problem, self.problem.ridge());
-        let Some(own) = self.parts.preconditioner.model_product(point.coefficients.view()) else {
-            return Ok(None);
-        };
-        // What g has beside K̃ times the coefficients.
-        let own = &point.desired - &own;
         let mut at = Point {
             coefficients: point.coefficients.clone(),
             desired: point.desired.clone(),
             decided: point.decided.clone(),
         };
-        let systems: Vec<usize> = (0..problem.decision_dim()).collect();
         let mut first = None;
         for _ in 0..MODEL_STEPS {
             let residual = self.residual(&at);
@@ -120,27 +115,43 @@ impl Newton<'_> {
             if left <= MODEL_TOL * *first.get_or_insert(left) {
                 break;
             }
-            let faces = &at.decided.faces;
-            self.parts.preconditioner.update(faces)?;
-            let preconditioner = self.parts.preconditioner.as_ref();
-            let product = |v: &Array2<f64>| preconditioner.model_product(v.view());
-            let split = faces.split(problem.metric(), &residual);
-            let mut direction = split.bound / ridge;
-            let Some(mut image) = product(&direction) else { return Ok(None) };
-            let mut rhs = image.clone();
-            faces.reduce(&systems, &mut rhs);
-            rhs = split.inside - rhs;
-            let mut free = zeros(&rhs);
-            preconditioner.apply(&systems, rhs.view(), free.view_mut())?;
-            let Some(free_image) = product(&free) else { return Ok(None) };
-            direction += &free;
-            image += &free_image;
-            let along = (&direction, &image);
-            let steps =
-                self.search_boxes(boxes, &at, along, Some(&own), (Preference::Nearer, 0.0))?;
-            at.advance(problem, &steps, &direction, &image)?;
+            self.parts.preconditioner.update(&at.decided.faces)?;
+            let Some((direction, image)) = self.model_step(&at.decided.faces, residual)? else {
+                return Ok(None);
+            };
+            let (along, preference) = ((&direction, &image), (Preference::Nearer, 0.0));
+            let begun = (Some(&point.desired), Some(&point.coefficients));
+            let steps = self.search_boxes(boxes, &at, along, begun, preference)?;
+            at.advance(self.problem, &steps, &direction, &image)?;
         }
         Ok(Some(at.coefficients - &point.coefficients))
+    }
+
+    /// A Newton step of the problem with K̃ and its image, for the faces followed last.
+    fn model_step(
+        &self,
+        faces: &Faces,
+        residual: Array2<f64>,
+    ) -> Result<Option<(Array2<f64>, Array2<f64>)>, Error> {
+        let preconditioner = self.parts.preconditioner.as_ref();
+        if let Some(step) = preconditioner.model_step(&residual) {
+            return Ok(Some(step));
+        }
+        let systems: Vec<usize> = (0..residual.nrows()).collect();
+        let split = faces.split(self.problem.metric(), &residual);
+        let mut direction = split.bound / self.problem.ridge();
+        let Some(mut image) = preconditioner.model_product(direction.view()) else {
+            return Ok(None);
+        };
+        let mut rhs = image.clone();
+        faces.reduce(&systems, &mut rhs);
+        rhs = split.inside - rhs;
+        let mut free = zeros(&rhs);
+        preconditioner.apply(&systems, rhs.view(), free.view_mut())?;
+        let Some(free_image) = preconditioner.model_product(free.view()) else { return Ok(None) };
+        direction += &free;
+        image += &free_image;
+        Ok(Some((direction, image)))
     }
 }
 

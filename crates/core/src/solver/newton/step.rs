@@ -189,7 +189,13 @@ impl Newton<'_> {
         match self.problem.sets() {
             SampleSets::Boxes(boxes) => {
                 let own = self.problem.offset();
-                self.search_boxes(boxes, point, (direction, image), own, (preference, slack))
+                self.search_boxes(
+                    boxes,
+                    point,
+                    (direction, image),
+                    (own, None),
+                    (preference, slack),
+                )
             }
             SampleSets::Polyhedra(polyhedra) => {
                 self.search_polyhedra(polyhedra, point, (direction, image), slack)
@@ -198,13 +204,14 @@ impl Newton<'_> {
     }
 
     /// A step for each dimension of boxes. `own` is what the desired decisions have beside the
-    /// direction's kernel times the coefficients.
+    /// direction's kernel times the coefficients, or times what these have changed by since
+    /// `begun`.
     pub(super) fn search_boxes(
         &self,
         boxes: &Boxes,
         point: &Point,
         (direction, image): (&Array2<f64>, &Array2<f64>),
-        own: Option<&Array2<f64>>,
+        (own, begun): (Option<&Array2<f64>>, Option<&Array2<f64>>),
         (preference, slack): (Preference, f64),
     ) -> Result<Vec<StepLength>, Error> {
         let (problem, n) = (self.problem, self.problem.n_samples());
@@ -221,7 +228,8 @@ impl Newton<'_> {
                     desired: &slice(&point.desired)[range.clone()],
                     direction: &slice(direction)[range.clone()],
                     kernel_direction: &slice(image)[range.clone()],
-                    offset: own.map(|own| &slice(own)[range]),
+                    offset: own.map(|own| &slice(own)[range.clone()]),
+                    begun: begun.map(|begun| &slice(begun)[range]),
                     ridge: problem.ridge(),
                     slack,
                 };
