@@ -117,7 +117,10 @@ fn connected(
 fn started(launch: Launch) -> Result<Bridge, CliError> {
     let ended = |why: &dyn Display| CliError::Usage(why.to_string());
     let (to, from) = mpsc::channel();
-    thread::spawn(move || to.send(Bridge::new(&launch)));
+    thread::spawn(move || {
+        // Nobody listens any longer where it was stopped.
+        let _ = to.send(Bridge::new(&launch));
+    });
     let mut asked: Option<Instant> = None;
     loop {
         match from.recv_timeout(BEAT) {
