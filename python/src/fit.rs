@@ -125,7 +125,7 @@ pub fn fit(
         ranges.push(before..data.n_samples());
     }
     let constrained = data.constraints().is_some();
-    let (solved, interruption) = run(py, pipeline, data, ranges, follow)?;
+    let (solved, interruption) = run(py, pipeline, (data, ranges), follow, backend)?;
     // Without a fit nothing was reached that could be used, and what stopped it is what there is to
     // say.
     let ((fit, steps), interruption) = match (solved, interruption) {
@@ -209,9 +209,9 @@ type Solved = (argwhy::Fit, Vec<argwhy::core::solver::Iteration>);
 fn run(
     py: Python<'_>,
     pipeline: Pipeline,
-    data: Dataset,
-    ranges: Vec<Range<usize>>,
+    (data, ranges): (Dataset, Vec<Range<usize>>),
     follow: Option<&Bound<'_, PyAny>>,
+    backend: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(PyResult<Solved>, Option<PyErr>)> {
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
@@ -230,7 +230,7 @@ fn run(
             Ok((fit, solver.history))
         })
         .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
-    let interruption = watch(py, receiver, &go, follow, &stop);
+    let interruption = watch(py, receiver, &go, (follow, backend), &stop);
     let solved = py.detach(|| worker.join()).unwrap_or_else(|payload| Err(panicked(payload)));
     Ok((solved, interruption))
 }
@@ -240,7 +240,7 @@ fn watch(
     py: Python<'_>,
     receiver: Receiver<Message>,
     go: &Sender<()>,
-    follow: Option<&Bound<'_, PyAny>>,
+    (follow, backend): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     stop: &AtomicBool,
 ) -> Option<PyErr> {
     let receiver = Mutex::new(receiver);
@@ -258,6 +258,11 @@ fn watch(
             Ok(true) => stop.store(true, Ordering::Relaxed),
             Ok(false) => {}
             Err(error) => {
+                if let (Some(_), Some(backend)) = (&interruption, backend) {
+                    // Asked twice: not even what workers are at is waited for. Objects of a user's
+                    // own need not have heard of this.
+                    let _ = backend.call_method0("abandon");
+                }
                 stop.store(true, Ordering::Relaxed);
                 interruption.get_or_insert(error);
             }

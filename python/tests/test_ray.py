@@ -22,7 +22,8 @@ import pytest
 from argwhy import KernelInverseOptimizer, KernelInverseOptimizerCV
 from argwhy.errors import BackendError
 from argwhy.ray import Cluster, ClusterError, simulate
-from argwhy.ray.__main__ import Bridge, receive, send
+from argwhy.ray import cluster as cluster_module
+from argwhy.ray.__main__ import Bridge, _hung_up, receive, send
 
 # Ray reads it when it is imported.
 os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -258,6 +259,139 @@ def test_a_worker_that_hangs_is_replaced(address):
         same(here, KernelInverseOptimizer(**ITERATED, backend=cluster, callback=stop_one).fit(X, y))
         assert cluster.status()["lost"] >= 1
         assert stopped[0] not in cluster.pids()
+
+
+def test_a_driver_that_was_away_does_not_blame_its_workers(address):
+    with Cluster(workers=3, cpus=1) as cluster:
+        X, y = rows(300)
+        while len(cluster.pids()) < 3:
+            KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y)
+        pool = cluster._pool
+        # Closing what nobody has is something to do that takes no time.
+        pool.matrices[99] = ()
+        calls, questions = [("close",)] * 12, iter([False, True])
+        for slot in pool.slots:
+            slot.opened[99] = True
+        pool.run(99, calls, lambda *answer: None, lambda: next(questions))
+        assert any(slot.running for slot in pool.slots)
+        pool._timeout = 0.5
+        time.sleep(1.0)
+        answered = []
+        pool.run(99, calls, lambda call, answer: answered.append(call))
+        assert sorted(answered) == list(range(12))
+        assert pool.lost == 0
+
+
+def test_a_run_ends_where_nobody_waits_for_its_answers(address):
+    X, y = rows(300)
+    with Cluster(workers=1, cpus=99) as cluster:
+        cluster.gone = lambda: time.monotonic() > began + 1
+        began = time.monotonic()
+        with pytest.raises(BackendError, match="nobody is there"):
+            KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y)
+        assert time.monotonic() - began < 60
+
+
+def test_control_c_twice_does_not_wait_for_workers_that_never_come(address):
+    X, y = rows(300)
+    with Cluster(workers=1, cpus=99) as cluster:
+        cluster.connect()
+
+        def ask():
+            for _ in range(2):
+                time.sleep(1.5)
+                signal.raise_signal(signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        asking, began = threading.Thread(target=ask), time.monotonic()
+        try:
+            asking.start()
+            with pytest.raises(KeyboardInterrupt):
+                KernelInverseOptimizer(**SETTINGS, backend=cluster).fit(X, y)
+        finally:
+            asking.join()
+            signal.signal(signal.SIGINT, before)
+        assert time.monotonic() - began < 60
+
+
+def test_the_end_of_the_other_process_is_heard_while_workers_are_waited_for():
+    ours, theirs = os.pipe()
+    with open(ours, "rb") as source:
+        assert not _hung_up(source)
+        os.write(theirs, b"more")
+        assert not _hung_up(source)
+        os.close(theirs)
+        assert _hung_up(source)
+    assert not _hung_up(io.BytesIO())
+
+
+def test_the_process_with_the_workers_does_not_outlive_the_command(address, command, tmp_path):
+    X, y = rows(300)
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    fit = [command.program, "fit", tmp_path / "d.npz", "--bounds=-1,1", "--quiet", "-o", tmp_path / "m.argwhy"]
+    # Nobody has so many cores: it waits for a node that joins.
+    fit += ["--ray", address, "--ray-workers", "1", "--ray-cpus", "99"]
+    driver = subprocess.Popen(fit, env={**os.environ, "ARGWHY_PYTHON": sys.executable})
+    children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
+    while not (found := children.read_text().split()):
+        time.sleep(0.05)
+    time.sleep(5)
+    assert driver.poll() is None
+    driver.kill()
+    driver.wait()
+    for _ in range(600):
+        if not Path(f"/proc/{found[0]}").exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {found[0]} is there after a minute")
+
+
+def test_the_note_of_a_cluster_is_where_ray_leaves_it(tmp_path, monkeypatch):
+    for name in ("RAY_ADDRESS", "RAY_TMPDIR", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    note = Path(cluster_module._note_of_ray())
+    assert note == Path("/tmp/ray/ray_current_cluster")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    assert cluster_module._note_of_ray() == ray._common.utils.get_default_ray_temp_dir() + "/ray_current_cluster"
+    assert not cluster_module._is_part_of_a_cluster()
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert not cluster_module._is_part_of_a_cluster()
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
+    assert cluster_module._is_part_of_a_cluster()
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert cluster_module._is_part_of_a_cluster()
+    monkeypatch.delenv("RAY_TMPDIR")
+    assert not cluster_module._is_part_of_a_cluster()
+
+
+def test_a_cluster_that_wants_another_token_says_so(address, command, tmp_path, monkeypatch):
+    X, y = rows(300)
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    fit = ["fit", tmp_path / "d.npz", "--bounds=-1,1", "--quiet", "-o", tmp_path / "m.argwhy", "--ray", address]
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    refused = command(*fit, check=False)
+    assert refused.returncode == 2
+    assert f"error: no Ray cluster at {address}: " in refused.stderr
+    assert "look at the token" in refused.stderr
+
+
+def test_an_address_where_nobody_answers_is_said_at_once(command, tmp_path, monkeypatch):
+    X, y = rows(300)
+    np.savez(tmp_path / "d.npz", signals=X, decisions=y)
+    monkeypatch.setenv("ARGWHY_PYTHON", sys.executable)
+    fit = ["fit", tmp_path / "d.npz", "--bounds=-1,1", "--quiet", "-o", tmp_path / "m.argwhy"]
+    refused = command(*fit, "--ray", "127.0.0.1:1", check=False)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: no Ray cluster at 127.0.0.1:1: nobody answers there"), refused.stderr
+    (tmp_path / "ray").mkdir()
+    note = tmp_path / "ray" / "ray_current_cluster"
+    note.write_text("127.0.0.1:1")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    refused = command(*fit, "--ray", "auto", check=False)
+    assert refused.returncode == 2
+    assert f"no Ray cluster at 127.0.0.1:1, as {note} says: nobody answers there" in refused.stderr
 
 
 def test_a_worker_that_joins_is_used(address, pair):
@@ -509,6 +643,9 @@ def test_a_simulation_says_what_more_workers_are_worth():
     assert many.product_bytes > few.product_bytes
     slow = simulate(10_000_000, workers=64, bandwidth=1e8, **costs)
     assert slow.product_seconds > 2 * many.product_seconds
+    for name, wrong in {"workers": 0, "cores": 0, "n_samples": 0, "bandwidth": float("nan"), "latency": -1.0, "steps": -1}.items():
+        with pytest.raises(ValueError, match=f"{name} is {wrong}; expected"):
+            simulate(**{"n_samples": 1000, **costs, name: wrong})
     measured = simulate(100_000, 10, 1, workers=2, cores=1)
     assert 0 < measured.product_seconds < measured.exact_seconds
     assert str(measured).startswith("2 workers × 1 cores")
@@ -541,6 +678,12 @@ def test_the_command_searches_on_ray(address, command, tmp_path, monkeypatch):
     refused = command(*common, "-o", tmp_path / "no", "--ray", address, "--ray-gpus", 2, check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip() == "error: gpus is 2; a worker uses one, so ask for more workers instead"
+    refused = command(*common, "-o", tmp_path / "no", "--ray-timeout", "9s", check=False)
+    assert refused.returncode == 2
+    # Shorter than anything takes: the time that was given is the time that counts.
+    impatient = command(*common, "-o", tmp_path / "no", "--ray", address, "--ray-cpus", 99, "--ray-timeout", "0.5s", check=False)
+    assert impatient.returncode == 2
+    assert "no worker was ready within 0.5 s" in impatient.stderr
 
 
 def test_the_command_has_blocks_solved_on_ray(address, command, tmp_path, monkeypatch):

@@ -112,18 +112,20 @@ pub fn tune_with<'a>(
     let (candidates, trials) = (space.candidates.clone(), Vec::new());
     let mut search = Search { ground, space, candidates, tuning, known, end, watch, crew, trials };
     let finished = search.run()?;
+    let stopped = search.watch.stops();
     let trials = search.trials;
     let best = trials.iter().filter(|trial| trial.score(tuning.judge).is_finite());
     match best.min_by(|a, b| a.compare(b, tuning.judge)).cloned() {
         Some(best) => Ok(Tuned { best, trials, finished }),
-        None => Err(nothing_worked(&trials)),
+        None => Err(nothing_worked(&trials, stopped)),
     }
 }
 
 /// Why there is no best.
-fn nothing_worked(trials: &[Trial]) -> Error {
+fn nothing_worked(trials: &[Trial], stopped: bool) -> Error {
     let what = match trials.iter().find_map(|trial| trial.failed.as_ref()) {
         Some(why) => format!("none of the {} settings tried works; the first: {why}", trials.len()),
+        None if stopped => "the search was stopped before its first trial was done".to_owned(),
         None => "there was no time for a single trial; raise {budget}".to_owned(),
     };
     Error::Tuning { what }

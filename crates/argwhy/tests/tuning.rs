@@ -92,6 +92,21 @@ fn a_crew_finds_what_one_machine_finds() {
     assert_eq!(crew.made, 0);
 }
 
+#[test]
+fn a_search_that_is_stopped_at_once_does_not_blame_its_budget() {
+    struct Gone;
+    impl Watch for Gone {
+        fn stops(&mut self) -> bool {
+            true
+        }
+    }
+    let (data, tuning) = (demonstrations(), search());
+    let rows: Vec<usize> = (0..data.n_samples()).collect();
+    let found = tune(&data, &rows, &space(&data), &tuning, &[], &mut Gone);
+    let said = found.unwrap_err().to_string();
+    assert!(said.contains("stopped before its first trial") && !said.contains("budget"), "{said}");
+}
+
 /// What a crew has made when somebody loses patience is kept, whichever attempts those are.
 #[test]
 fn what_a_crew_has_made_is_kept() {

@@ -371,6 +371,10 @@ pub struct RayOptions {
     /// process; a million if not given. Decides the last bits, as the number of workers does not
     #[arg(long, value_name = "N", requires = "ray", help_heading = "Machine")]
     pub ray_spread_from: Option<usize>,
+    /// Replace a worker that says nothing for so long, such as 10min; 5min if not given. More than
+    /// its largest piece of work takes, reading the data included
+    #[arg(long, value_name = "TIME", requires = "ray", help_heading = "Machine")]
+    pub ray_timeout: Option<Span>,
 }
 
 /// What `fit` leaves behind; on the command line or in a config file.

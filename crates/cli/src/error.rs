@@ -66,6 +66,9 @@ pub enum CliError {
     /// A model that needs constraints, and data that has none.
     #[error("the model was fitted with constraints, so every decision needs its own: {0:#}")]
     NeedsConstraints(argwhy::io::DataError),
+    /// A request to stop that came before there was anything to keep.
+    #[error("interrupted; nothing was written but what was finished before")]
+    Stopped,
     /// Options that contradict each other.
     #[error("{0}")]
     Usage(String),

@@ -21,6 +21,7 @@ mod words;
 
 use args::{Cli, Command};
 use clap::Parser;
+use error::CliError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -65,8 +66,12 @@ fn main() -> ExitCode {
         Ok(End::Short) => ExitCode::from(1),
         // A reader that went away (`argwhy … | head`) is no error worth a message.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        // If stderr is gone too there is nobody left to tell.
+        Err(CliError::Stopped) => {
+            let _ = writeln!(io::stderr(), "{}", CliError::Stopped);
+            ExitCode::from(1)
+        }
         Err(error) => {
-            // If stderr is gone too there is nobody left to tell.
             let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::from(2)
         }

@@ -11,8 +11,11 @@ import json
 import logging
 import math
 import os
+import select
 import struct
 import sys
+import threading
+import time
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,6 +31,8 @@ KINDS: dict[str, np.dtype[Any]] = {
     "f8": np.dtype("<f8"),
     "f4": np.dtype("<f4"),
 }
+LAST = 20.0
+"""Seconds in which workers can be given back."""
 LIMITS = ("M", "W", "M_eq", "W_eq", "lower", "upper")
 NAMES = {dtype: name for name, dtype in KINDS.items()}
 
@@ -151,6 +156,7 @@ class Bridge:
             }
         try:
             self._cluster = Cluster(**message["options"])
+            self._cluster.gone = self._gone
             cores = self._cluster.connect()
         except (MissingExtraError, ClusterError, ValueError) as error:
             return {"refused": str(error)}
@@ -158,9 +164,36 @@ class Bridge:
         spread_from = self._cluster.spread_from
         return {"cores": cores, "wants_features": wants_features, "have_gpus": have_gpus, "spread_from": spread_from}
 
+    def _gone(self) -> bool:
+        """Whether the other side is: it was killed, or quit without waiting for an answer."""
+        return _hung_up(self._source)
+
     def end(self) -> None:
         """Gives the workers back."""
         self._cluster.shutdown()
+
+
+def _hung_up(source: BinaryIO) -> bool:
+    """Whether nobody holds the other end of a pipe; elsewhere that is heard at the next message."""
+    if not hasattr(select, "poll"):
+        return False
+    try:
+        asked = select.poll()
+        asked.register(source, 0)
+    except (OSError, ValueError):  # no pipe
+        return False
+    return any(event & select.POLLHUP for _, event in asked.poll(0))
+
+
+def _follow(source: BinaryIO) -> None:
+    """Ends this process where it does not end by itself soon after the other one has.
+
+    Ray can try for minutes to reach a cluster, and hears nothing meanwhile.
+    """
+    while not _hung_up(source):
+        time.sleep(1.0)
+    time.sleep(LAST)
+    os._exit(1)
 
 
 def _searched(message: dict[str, Any], arrays: list[Any]) -> dict[str, Any]:
@@ -179,6 +212,7 @@ def main() -> None:
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     source = sys.stdin.buffer
+    threading.Thread(target=_follow, args=(source,), daemon=True).start()
     bridge = Bridge(source, target)
     try:
         while (received := receive(source)) is not None:

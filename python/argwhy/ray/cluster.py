@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,8 @@ CHUNKS = 4
 """Pieces a worker that a panel of rows is cut into."""
 CORES_OF_A_GPU = 300
 """Cores that a GPU is worth, at least, where only an estimate of time depends on it."""
+PATIENCE = 10.0
+"""Seconds that the head of a cluster has to answer at all."""
 FEW = 1 << 20
 """Kernel values that are one piece."""
 
@@ -102,9 +105,12 @@ class Cluster:
         self.timeout = timeout
         self.spread_from = _argwhy.spread_from() if spread_from is None else spread_from
         self.panels = Panels(self)
+        self.gone: Callable[[], bool] | None = None
+        """Asked while workers are waited for: whether nobody wants their answers any longer."""
         self._pool: Pool | None = None
         self._ray: Any = None
         self._began = False
+        self._abandoned = False
         self._numbers = 0
         self._products = 0
         self._busy = 0.0
@@ -147,6 +153,7 @@ class Cluster:
 
     def connect(self) -> int:
         """Starts the workers unless they are there, and says how many cores they have."""
+        self._abandoned = False
         if self._pool is None:
             self._prepare()
             ray = self._ray = extra("ray", "argwhy.ray", "ray")
@@ -155,10 +162,17 @@ class Cluster:
             cores = [int(node["Resources"]["CPU"]) for node in nodes] or [1]
             workers = len(cores) if self.workers is None else self.workers
             cpus = min(cores) if self.cpus is None else self.cpus
-            self._pool = Pool(ray, workers, cpus, self.gpus, self.timeout)
+            self._pool = Pool(ray, workers, cpus, self.gpus, self.timeout, self._is_given_up)
             # For estimates of time.
             self._cores = workers * (cpus + self.gpus * CORES_OF_A_GPU)
         return self._cores
+
+    def abandon(self) -> None:
+        """Ends what workers are waited for, with an error: somebody asked for a stop twice."""
+        self._abandoned = True
+
+    def _is_given_up(self) -> bool:
+        return self._abandoned or (self.gone is not None and self.gone())
 
     def _prepare(self) -> None:
         """A Ray that is started here asks for a token and does not put its workers last."""
@@ -172,13 +186,15 @@ class Cluster:
     def _init(self, ray: Any) -> None:
         if ray.is_initialized():
             return
+        given = None if self.address == "auto" else self.address
+        at = (os.environ.get("RAY_ADDRESS") or _noted_address()) if given is None else given
+        listens = _check_that_somebody_listens(ray, at)
         try:
             ray.init(address=self.address, namespace="argwhy", logging_level="warning", log_to_driver=False)
-        except (ConnectionError, ValueError) as error:
-            raise ClusterError(
-                f"no Ray cluster at {self.address or os.environ.get('RAY_ADDRESS')}: {_first_line(error)}; start one with "
-                "`ray start`, its head first, or leave the address out for one of this machine alone"
-            ) from error
+        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            if at in (None, "local"):
+                raise ClusterError(f"Ray cannot be started here: {_first_line(error)}") from error
+            raise _no_cluster(at, _first_line(error), listens) from error
         self._began = True
 
     def open(self, job: str, rows: NDArray[np.uint64], features: Doubles | None) -> int:
@@ -326,7 +342,8 @@ class Cluster:
         return [(at, min(at + step, stop)) for at in range(start, stop, step)]
 
     def _workers(self) -> Pool:
-        self.connect()
+        if self._pool is None:
+            self.connect()
         assert self._pool is not None
         return self._pool
 
@@ -399,8 +416,48 @@ def _arrays_of(data: Any) -> list[NDArray[Any]]:
 
 def _is_part_of_a_cluster() -> bool:
     """Whether Ray would find one: by its address, or by the note that `ray start` leaves."""
-    folder = os.environ.get("RAY_TMPDIR", "/tmp")
-    return "RAY_ADDRESS" in os.environ or os.path.exists(os.path.join(folder, "ray", "ray_current_cluster"))
+    return bool(os.environ.get("RAY_ADDRESS")) or os.path.exists(_note_of_ray())
+
+
+def _note_of_ray() -> str:
+    """Where `ray start` leaves the address of its cluster; Ray itself cannot be asked yet."""
+    folders = ["RAY_TMPDIR", "TMPDIR"] if sys.platform.startswith("linux") else ["RAY_TMPDIR"]
+    folder = next((os.environ[name] for name in folders if name in os.environ), "/tmp")
+    return os.path.join(folder, "ray", "ray_current_cluster")
+
+
+def _noted_address() -> str | None:
+    try:
+        with open(_note_of_ray(), encoding="utf-8") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+def _check_that_somebody_listens(ray: Any, address: str | None) -> bool:
+    """Ray itself would try for minutes, in silence. Whether it was an address to try at all."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or "://" in host or not port.isdecimal():
+        return False
+    hosts, why = [host.strip("[]")], OSError("no host")
+    if hosts[0] in ("localhost", "127.0.0.1", "::1"):
+        # What Ray takes these for.
+        hosts.append(ray.util.get_node_ip_address())
+    for each in hosts:
+        try:
+            socket.create_connection((each, int(port)), timeout=PATIENCE).close()
+            return True
+        except (OSError, OverflowError) as error:
+            why = OSError(_first_line(error))
+    raise _no_cluster(address, f"nobody answers there ({why})")
+
+
+def _no_cluster(address: str | None, why: str, listens: bool = False) -> ClusterError:
+    noted = f", as {_note_of_ray()} says" if address is not None and address == _noted_address() else ""
+    remedy = 'start one with `ray start`, its head first, or say "local" for one of this machine alone'
+    if listens:
+        remedy = "somebody answers there, so look at the token (RAY_AUTH_MODE and RAY_AUTH_TOKEN as the cluster has them)"
+    return ClusterError(f"no Ray cluster at {address or 'an empty address'}{noted}: {why}; {remedy}")
 
 
 def _first_line(error: BaseException) -> str:

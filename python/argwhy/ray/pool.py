@@ -83,9 +83,13 @@ class Shares(Protocol):
 class Pool:
     """So many actors of so many cores each."""
 
-    def __init__(self, ray: Any, workers: int, cpus: int, gpus: int, timeout: float) -> None:
+    def __init__(
+        self, ray: Any, workers: int, cpus: int, gpus: int, timeout: float, gone: Callable[[], bool] | None = None
+    ) -> None:
         self._ray = ray
         self._cpus, self._gpus, self._timeout = cpus, gpus, timeout
+        # Whether whoever asked is still there.
+        self._gone = gone
         self._session = uuid.uuid4().hex[:6]
         self._lock = threading.Lock()
         self._run = 0
@@ -138,6 +142,8 @@ class Pool:
             left = len(calls if isinstance(calls, Sequence) else calls.groups)
             self._waiting, since = collections.deque(range(left)), time.monotonic()
             while left and not (stopped and stopped()):
+                if self._gone and self._gone():
+                    raise ClusterError("nobody is there any longer to be answered")
                 self._employ(matrix, calls)
                 refs = [ref for slot in self.slots for ref in slot.running]
                 ready, _ = self._ray.wait(refs, num_returns=1, timeout=BEAT)
@@ -241,7 +247,8 @@ class Pool:
         now = time.monotonic()
         for slot in self.slots:
             asked = [max(call.since, slot.last) for call in slot.running.values()]
-            if slot.host is not None and asked and now - min(asked) > self._timeout:
+            late = slot.host is not None and asked and now - min(asked) > self._timeout
+            if late and not self._has_answered(slot):
                 self._lose(slot, f"it said nothing for {self._timeout:g} s")
         if now - since > self._timeout:
             have = self._ray.cluster_resources()
@@ -250,6 +257,11 @@ class Pool:
                 f"GPUs, and all nodes together have {have.get('CPU', 0):g} and {have.get('GPU', 0):g}; ask for less, or "
                 "add nodes"
             )
+
+    def _has_answered(self, slot: Slot) -> bool:
+        """Whether an answer waits to be taken: it was the driver that was away, not the worker."""
+        ready, _ = self._ray.wait(list(slot.running), num_returns=1, timeout=0)
+        return bool(ready)
 
     def forget(self, matrix: int) -> None:
         """Workers need not hold it any longer."""

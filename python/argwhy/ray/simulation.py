@@ -7,6 +7,7 @@ of its own. What a pair of samples costs is measured here or given; the network 
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from dataclasses import dataclass
 
@@ -118,6 +119,29 @@ def simulate(
     >>> 1.8 < few.product_seconds / many.product_seconds < 2
     True
     """
+    above = {
+        "n_samples": n_samples,
+        "n_features": n_features,
+        "decision_dim": decision_dim,
+        "workers": workers,
+        "cores": cores,
+        "pair_seconds": pair_seconds,
+        "exact_pair_seconds": exact_pair_seconds,
+        "bandwidth": bandwidth,
+        "products": products,
+        "rank": rank,
+        "driver_flops": driver_flops,
+        "driver_bandwidth": driver_bandwidth,
+        "worker_flops": worker_flops,
+        "worker_bandwidth": worker_bandwidth,
+    }
+    for name, value in above.items():
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}; expected a number above zero")
+    least = {"latency": latency, "add_seconds": add_seconds, "exact_products": exact_products, "steps": steps}
+    for name, value in least.items():
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name} is {value}; expected zero or more")
     single = _measured(n_features, decision_dim, False) if pair_seconds is None else pair_seconds
     double = _measured(n_features, decision_dim, True) if exact_pair_seconds is None else exact_pair_seconds
     network = (bandwidth, latency, add_seconds)

@@ -6,6 +6,7 @@
 use crate::args::{RayOptions, SourceOptions};
 use crate::config;
 use crate::error::CliError;
+use crate::interrupt;
 use argwhy::core::Error as CoreError;
 use argwhy::core::backend::Backend;
 use argwhy::core::dataset::Relation;
@@ -17,11 +18,20 @@ use argwhy_cluster::{Array, Bridge, ClusterBackend, Launch, Machines};
 use ndarray::ArrayView1;
 use serde_json::{Map, Value, json};
 use std::env;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Where the Python interpreter is named, if `python3` is not the one with argwhy and Ray.
 const PYTHON: &str = "ARGWHY_PYTHON";
+
+/// Between two looks at whether to stop while Ray starts.
+const BEAT: Duration = Duration::from_millis(50);
+/// How long what stops may still take: longer than a fit, which says in its own words that it did.
+const GRACE: Duration = Duration::from_millis(1700);
 
 /// A cluster, and the process that has it.
 pub struct Cluster {
@@ -67,10 +77,11 @@ fn connected(
     let refused = |why: &str| Err(CliError::Usage(why.to_owned()));
     let Some(address) = &options.ray else {
         let sizes = options.ray_workers.or(options.ray_cpus).or(options.ray_gpus);
-        if sizes.or(options.ray_spread_from).is_some() {
+        let sizes = sizes.or(options.ray_spread_from);
+        if sizes.is_some() || options.ray_timeout.is_some() {
             return refused(
-                "ray-workers, ray-cpus, ray-gpus and ray-spread-from are about a cluster; say \
-                 where it is by --ray",
+                "ray-workers, ray-cpus, ray-gpus, ray-spread-from and ray-timeout are about a \
+                 cluster; say where it is by --ray",
             );
         }
         return Ok(None);
@@ -82,7 +93,7 @@ fn connected(
         );
     }
     let (path, reading) = read.unzip();
-    let options = json!({
+    let mut said = json!({
         "address": (address != "auto").then_some(address),
         "workers": options.ray_workers,
         "cpus": options.ray_cpus,
@@ -91,12 +102,36 @@ fn connected(
         "data": path,
         "reading": reading,
     });
+    if let Some(timeout) = &options.ray_timeout {
+        said["timeout"] = timeout.0.as_secs_f64().into();
+    }
     let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
-    let launch = Launch { python, options, version: env!("CARGO_PKG_VERSION") };
-    let bridge = Bridge::new(&launch).map_err(|error| CliError::Usage(error.to_string()))?;
-    let bridge = Arc::new(bridge);
+    let launch = Launch { python, options: said, version: env!("CARGO_PKG_VERSION") };
+    let bridge = Arc::new(started(launch)?);
     let backend = Arc::new(ClusterBackend::new(Arc::clone(&bridge) as Arc<dyn Machines>));
     Ok(Some(Cluster { backend, bridge }))
+}
+
+/// The process that has the workers. Ray takes seconds to start, or longer to find its cluster, and
+/// whoever asks for a stop meanwhile need not wait for it.
+fn started(launch: Launch) -> Result<Bridge, CliError> {
+    let ended = |why: &dyn Display| CliError::Usage(why.to_string());
+    let (to, from) = mpsc::channel();
+    thread::spawn(move || {
+        // Nobody listens any longer where it was stopped.
+        let _ = to.send(Bridge::new(&launch));
+    });
+    let mut asked: Option<Instant> = None;
+    loop {
+        match from.recv_timeout(BEAT) {
+            Ok(bridge) => return bridge.map_err(|error| ended(&error)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(lost) => return Err(ended(&lost)),
+        }
+        if interrupt::asked() && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            return Err(CliError::Stopped);
+        }
+    }
 }
 
 /// A pipeline on it.

@@ -118,7 +118,7 @@ fn kind(name: &str) -> Option<Kind> {
         | "keep-data" | "no-factor" => Kind::Switch,
         "kernel" | "signals" | "decisions" | "rows" | "weights" | "groups" | "matrix"
         | "matrix-eq" | "trace" | "report" | "checkpoint" | "checkpoint-every" | "resume"
-        | "from" | "episodes" | "sheet" | "ray" => Kind::Text,
+        | "from" | "episodes" | "sheet" | "ray" | "ray-timeout" => Kind::Text,
         _ => return tried(name),
     })
 }

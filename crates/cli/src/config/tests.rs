@@ -70,7 +70,8 @@ fn every_other_option_can_stand_in_the_config_file() {
          --one-hot=a,b --cyclic=h:24,d:year --units=a=m,b=kW --sheet=s --decimal=, --path=1,2 \
          --json --trace=t --report=r --quiet",
         "--checkpoint=c --checkpoint-every=90s --resume=f --keep-data --no-factor --tune",
-        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2 --ray-gpus=1 --ray-spread-from=9",
+        "--from=m --ray=auto --ray-workers=4 --ray-cpus=2 --ray-gpus=1 --ray-spread-from=9 \
+         --ray-timeout=90s",
     ];
     let mut said = Table::new();
     for words in all {

@@ -40,6 +40,34 @@ fn a_python_without_argwhy_or_another_version_is_told_with_what_to_install() {
     assert_eq!(told(&folder, &script(&answer)).trim(), "error: another version");
 }
 
+/// A search has nothing to keep while Ray starts: it waited for it to the end, and blamed the
+/// budget.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_request_to_stop_is_answered_while_ray_starts() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    let folder = Folder::with_data(30);
+    let path = folder.write("python", "#!/bin/sh\necho here > started\nexec sleep 30\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut search = Command::new(assert_cmd::cargo::cargo_bin!("argwhy"));
+    search.current_dir(folder.path("")).env("ARGWHY_PYTHON", &path).stderr(Stdio::null());
+    search.args(["tune", "data.csv", "-o", "found", "--bounds=-1,1", "--ray", "auto"]);
+    let mut running = search.spawn().unwrap();
+    while !folder.path("started").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let began = Instant::now();
+    let asked =
+        Command::new("sh").args(["-c", "kill -TERM $0", &running.id().to_string()]).status();
+    assert!(asked.unwrap().success());
+    let status = running.wait().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(!folder.path("found").exists(), "an empty folder stays behind");
+}
+
 #[test]
 fn what_has_no_meaning_with_ray_is_refused() {
     let folder = Folder::with_data(30);
