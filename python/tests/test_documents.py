@@ -159,7 +159,7 @@ def test_every_line_of_the_workflows_is_in_the_table_of_what_was_tried():
 
 
 def test_actions_are_pinned_by_hash():
-    """A tag can be moved to other code; a version stands behind the hash, and is one for each action."""
+    """A tag can be moved to other code. Behind the hash stands a version, one for each action."""
     versions: dict[str, set[str]] = {}
     for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
         for name, rest in re.findall(r"^ *(?:- )?uses: ([^@\s]+)(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
