@@ -218,7 +218,7 @@ impl Pipeline {
             .outcome
             .factor
             .as_ref()
-            .map_or(0, |factor| KeptFactor::bytes(factor.rank(), fit.model.decision_dim()));
+            .map_or(0, |factor| KeptFactor::bytes(n, factor.rank(), fit.model.decision_dim()));
         let own = FitSettings {
             memory: MemorySize(settings.memory.0.saturating_sub(held as u64 + left)),
             ..settings.clone()

@@ -244,6 +244,28 @@ fn what_a_fit_leaves_leads_to_the_same_optimum_and_follows_the_rows() {
 }
 
 #[test]
+fn what_is_known_of_the_start_is_not_multiplied_and_a_wrong_one_is_found_out() {
+    let before = kept(800, path::Beginning::default());
+    let factor = before.factor.clone().unwrap();
+    let with = |desired: Option<Array2<f64>>| {
+        let own = KeptFactor { desired, ..KeptFactor::clone(&factor) };
+        grown(840, &before, Some(Arc::new(own)))
+    };
+    let known = factor.desired.clone().unwrap();
+    let (right, multiplied) = (with(Some(known.clone())), with(None));
+    assert_eq!(right.status, Status::Solved);
+    assert!(right.kernel_products < multiplied.kernel_products);
+    let optimum = right.certified.certificate;
+    // Another model's, and no model's.
+    for wrong in [&known * 3.0 - 0.5, Array2::zeros(known.dim())] {
+        let found = with(Some(wrong));
+        assert_eq!(found.status, Status::Solved);
+        let own = found.certified.certificate;
+        assert!(own.dual <= optimum.primal && optimum.dual <= own.primal, "{own:?} {optimum:?}");
+    }
+}
+
+#[test]
 fn a_factor_that_is_not_one_is_refused() {
     let good = kept(800, path::Beginning::default()).factor.unwrap();
     let refused = |change: &dyn Fn(&mut KeptFactor)| {

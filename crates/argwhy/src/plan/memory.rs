@@ -126,7 +126,7 @@ impl Choices<'_> {
             + self.backend.operator_bytes(&self.kernel, n_samples, n_features, storage)
             + product.max(building)
             + solver(n_samples, decision_dim, rank)
-            + sizes.n_factors as u64 * KeptFactor::bytes(rank, decision_dim)
+            + sizes.n_factors as u64 * KeptFactor::bytes(n_samples, rank, decision_dim)
             + beside
             + learning
     }

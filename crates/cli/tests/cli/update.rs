@@ -291,6 +291,25 @@ fn many_new_rows_judge_the_model_before_them() {
     fit(&folder, "old.csv", "m.argwhy", &["--keep-data"]);
     let ran = folder.run(["update", "m.argwhy", "new.csv", "-o", "n.argwhy"]).exits(0);
     says(&ran.stderr, &["on 600 new rows (before it learned from them) it errs by"]);
+    // So do rows whose signals lie closer together, which is told, but not rows that lie elsewhere.
+    let rewritten = |name: &str, change: &dyn Fn(f64) -> f64| {
+        let mut text = format!("{}\n", lines[0]);
+        for line in &lines[301..] {
+            let (first, rest) = line.split_once(',').unwrap();
+            writeln!(text, "{},{rest}", change(first.parse().unwrap())).unwrap();
+        }
+        folder.write(name, text);
+        folder.run(["update", "m.argwhy", name, "-o", "n.argwhy"]).exits(0).stderr
+    };
+    let column = |line: &&str| -> f64 { line.split_once(',').unwrap().0.parse().unwrap() };
+    let mean = lines[1..301].iter().map(column).sum::<f64>() / 300.0;
+    let said = rewritten("closer.csv", &|x| mean + 0.2 * (x - mean));
+    says(&said, &["signals have drifted", "on 600 new rows (before it learned from them)"]);
+    for other in
+        [rewritten("wider.csv", &|x| mean + 5.0 * (x - mean)), rewritten("away.csv", &|x| x + 50.0)]
+    {
+        says(&other, &["signals have drifted", "rows kept aside (at random)"]);
+    }
     // Few of them, or none, are not enough: rows are kept aside.
     let ran = folder.run(["update", "m.argwhy", "--drop=0:20", "-o", "n.argwhy"]).exits(0);
     says(&ran.stderr, &["rows kept aside (at random)"]);

@@ -153,8 +153,9 @@ impl KeptFactor {
     }
 
     /// Bytes it takes at most.
-    pub fn bytes(rank: usize, decision_dim: usize) -> u64 {
-        (Triangle::len_of(rank) * decision_dim * size_of::<f64>()) as u64
+    pub fn bytes(n_samples: usize, rank: usize, decision_dim: usize) -> u64 {
+        let numbers = (Triangle::len_of(rank) + n_samples) * size_of::<f64>();
+        (decision_dim * (numbers + n_samples * size_of::<bool>())) as u64
     }
 
     /// Bytes that a file has for it, but for a few.
@@ -166,7 +167,8 @@ impl KeptFactor {
             };
             (gram.triangle.len() * width + gram.free.len() / 8) as u64
         };
-        self.grams.iter().map(of).sum()
+        let desired = self.desired.as_ref().map_or(0, |desired| desired.len() * size_of::<f64>());
+        self.grams.iter().map(of).sum::<u64>() + desired as u64
     }
 
     /// Whether all that it says can be of one factor of `n_samples` samples: files are anyone's.
