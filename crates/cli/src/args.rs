@@ -414,7 +414,7 @@ pub struct OutputOptions {
     /// where k is small
     #[arg(long, conflicts_with = "path", help_heading = "Going on")]
     pub keep_data: bool,
-    /// Keep the rows alone, in a smaller model; an update takes about three times as long
+    /// Keep the rows alone, in a smaller model; an update takes about twice as long
     #[arg(long, requires = "keep_data", help_heading = "Going on")]
     pub no_factor: bool,
     /// Go on from a checkpoint of the same rows; the optimum is that of a fit from nothing, and

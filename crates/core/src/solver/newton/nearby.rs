@@ -30,6 +30,9 @@ const PAYS: f64 = 0.7;
 const MODEL_STEPS: usize = 6;
 const MODEL_TOL: f64 = 0.1;
 
+/// A direction and its image.
+type Step = (Array2<f64>, Array2<f64>);
+
 impl Newton<'_> {
     /// Takes the point as near as such steps do; `arrived` says whether that is near enough.
     pub(super) fn draw_near(
@@ -128,11 +131,7 @@ impl Newton<'_> {
     }
 
     /// A Newton step of the problem with K̃ and its image, for the faces followed last.
-    fn model_step(
-        &self,
-        faces: &Faces,
-        residual: Array2<f64>,
-    ) -> Result<Option<(Array2<f64>, Array2<f64>)>, Error> {
+    fn model_step(&self, faces: &Faces, residual: Array2<f64>) -> Result<Option<Step>, Error> {
         let preconditioner = self.parts.preconditioner.as_ref();
         if let Some(step) = preconditioner.model_step(&residual) {
             return Ok(Some(step));
