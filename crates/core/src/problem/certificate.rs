@@ -140,7 +140,7 @@ impl Problem {
     /// As [`certify_pair`](Self::certify_pair), without the certificate of the responses' own
     /// coefficients before it. Cost: one exact product, and one with the matrix of the samples
     /// whose coefficients are not those of their responses, of which there are few near the
-    /// optimum.
+    /// optimum; a second whole one where working products are exact.
     pub(crate) fn certify_alone(
         &self,
         operator: &dyn KernelOperator,
@@ -153,7 +153,9 @@ impl Problem {
             .collect();
         let desired = self.desired(operator, &coefficients)?;
         let mut image = Array2::zeros(difference.dim());
-        if apart.len() > self.n_samples() / FEW {
+        // An exact matrix at hand may be stored, and a part of it would be too, beside it.
+        let whole = apart.len() > self.n_samples() / FEW || operator.is_exact();
+        if whole && !apart.is_empty() {
             operator.exact().apply(difference.view(), image.view_mut())?;
         } else if !apart.is_empty() {
             let part = difference.select(Axis(1), &apart);
